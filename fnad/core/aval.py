@@ -1,0 +1,77 @@
+"""Abstract values: what is known of an array without its entries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fnad.typing import Shape
+
+PYTHON_SCALARS = (bool, int, float, complex)
+_WEAK_DTYPE = {bool: np.dtype(bool), int: np.dtype(np.int64), float: np.dtype(np.float64), complex: np.dtype(np.complex128)}
+_PYTHON_TYPE = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+@dataclass(frozen=True, slots=True)
+class Aval:
+    """Shape and dtype of a value.
+
+    `weak` marks what came from Python scalars alone: it gives way to the other operand's precision, as in NumPy (NEP 50).
+    """
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    weak: bool = False
+
+    __fnad_leaf__: ClassVar[bool] = True  # a leaf of pytrees, though a dataclass
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for s in self.shape:
+            n *= s
+        return n
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]" + ("~" if self.weak else "")
+
+
+def aval_of(x: Any) -> Aval:
+    """The abstract value of an array, scalar or tracer."""
+    own = getattr(x, "aval", None)
+    if own is not None:
+        return own  # type: ignore[no-any-return]
+    weak = _WEAK_DTYPE.get(x.__class__)
+    if weak is not None:
+        return Aval((), weak, True)
+    if not isinstance(x, np.ndarray | np.generic):
+        x = np.asarray(x)
+    return Aval(x.shape, x.dtype)
+
+
+def shape_of(x: Any) -> Shape:
+    """The shape of an array, scalar or tracer; faster than `np.shape`."""
+    try:
+        return x.shape  # type: ignore[no-any-return]
+    except AttributeError:
+        return np.shape(x)
+
+
+def promotion_operand(a: Aval) -> Any:
+    """What stands for `a` in NumPy's promotion functions: a Python scalar type when weak, otherwise the dtype."""
+    return _PYTHON_TYPE[a.dtype.kind] if a.weak else a.dtype
+
+
+def result_dtype(*avals: Aval) -> np.dtype[Any]:
+    """NumPy's result type (NEP 50) of operands."""
+    return np.result_type(*[promotion_operand(a)(0) if a.weak else a.dtype for a in avals])
+
+
+def all_weak(*avals: Aval) -> bool:
+    return all(a.weak for a in avals)

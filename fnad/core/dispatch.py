@@ -1,0 +1,139 @@
+"""The table from NumPy callables to what fnad does when a tracer is among the arguments."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import InPlaceError, UnsupportedError
+
+ROWS: dict[Any, Callable[..., Any]] = {}
+UFUNC_METHODS: dict[tuple[np.ufunc, str], Callable[..., Any]] = {}
+REFUSED: dict[Any, str] = {}
+PROVIDERS: list[Callable[[Any], None]] = []
+"""Called with an unknown callable; may add rows (used for optional libraries such as scipy.special)."""
+
+
+def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: use the decorated function whenever a tracer reaches one of the NumPy `functions`.
+
+    Args:
+        functions: NumPy functions or ufuncs (or those of a library that follows NumPy's protocols).
+
+    Returns:
+        A decorator that registers its function and returns it unchanged. The function receives the arguments as
+        the user wrote them and may use any NumPy function that fnad supports.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> @fnad.implements(np.vander)
+        ... def vander(x, N=None, increasing=False):
+        ...     powers = np.arange(np.size(x) if N is None else N)
+        ...     return x[:, None] ** (powers if increasing else powers[::-1])
+        >>> fnad.grad(lambda x: np.sum(np.vander(x, 3)))(np.array([1.0, 2.0]))
+        array([3., 5.])
+    """
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        for f in functions:
+            ROWS[f] = rule
+        return rule
+
+    return register
+
+
+def implements_method(ufunc: np.ufunc, *methods: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator like `implements`, for a method of a ufunc such as `np.add.reduce`."""
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        for method in methods:
+            UFUNC_METHODS[ufunc, method] = rule
+        return rule
+
+    return register
+
+
+def refuse(advice: str, *functions: Any) -> None:
+    """List functions that can never be traced, with what to write instead."""
+    for f in functions:
+        REFUSED[f] = advice
+
+
+def row(function: Any) -> Callable[..., Any]:
+    """The implementation for a NumPy callable, or an error that says what to do."""
+    found = ROWS.get(function)
+    if found is not None:
+        return found
+    for provider in PROVIDERS:
+        provider(function)
+    found = ROWS.get(function)
+    if found is not None:
+        return found
+    raise unsupported(function)
+
+
+_NEUTRAL = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A ufunc call with keywords, or a ufunc method, on tracers."""
+    out = kwargs.pop("out", None)
+    if out is not None and any(o is not None for o in out if isinstance(out, tuple)):
+        raise InPlaceError(
+            f"np.{ufunc.__name__} cannot write into out= while a traced value is involved",
+            got={"call": f"np.{ufunc.__name__}(..., out=...), which is also what `a += x` on a plain array does"},
+            fix="write a = a + x (a new array) instead of an in-place update",
+        )
+    if method != "__call__":
+        rule = UFUNC_METHODS.get((ufunc, method))
+        if rule is None:
+            raise unsupported_method(ufunc, method)
+        return rule(*inputs, **kwargs)
+    rule = row(ufunc)
+    dtype = kwargs.pop("dtype", None)
+    unknown = {k: v for k, v in kwargs.items() if not (k in _NEUTRAL and (v is _NEUTRAL[k] or v == _NEUTRAL[k]))}
+    if unknown:
+        raise UnsupportedError(
+            f"np.{ufunc.__name__} on a traced value does not take {', '.join(unknown)}",
+            fix="select with np.where(mask, a, b) instead of where=" if "where" in unknown else "leave it out",
+        )
+    if dtype is not None:
+        inputs = tuple(np.astype(x, dtype) if hasattr(x, "dtype") else x for x in inputs)
+    return rule(*inputs)
+
+
+def name_of(function: Any) -> str:
+    """`np.linalg.norm`, as a user would write it."""
+    module = getattr(function, "__module__", None) or ""
+    name = getattr(function, "__name__", str(function))
+    if isinstance(function, np.ufunc):
+        module = "numpy" if getattr(np, name, None) is function else "scipy.special"
+    module = {"numpy": "np"}.get(module, module.replace("numpy.", "np.", 1))
+    return f"{module}.{name}" if module else name
+
+
+def unsupported(function: Any) -> UnsupportedError:
+    name = name_of(function)
+    if function in REFUSED:
+        return UnsupportedError(f"{name} cannot be traced", fix=REFUSED[function])
+    near = difflib.get_close_matches(name.split(".")[-1], sorted({name_of(f).split(".")[-1] for f in ROWS}), 3, 0.5)
+    return UnsupportedError(
+        f"{name} has no rule for traced values",
+        got={"nearest supported": ", ".join(near) or "none of a similar name"},
+        fix=f"compose it from supported functions, or register one with @fnad.implements({name})",
+    )
+
+
+def unsupported_method(ufunc: np.ufunc, method: str) -> UnsupportedError:
+    name = f"np.{ufunc.__name__}.{method}"
+    if method == "at":
+        return UnsupportedError(f"{name} changes its argument in place", fix="use fnad.at(x)[idx].add(v), which returns a new array")
+    known = ", ".join(sorted(f"np.{u.__name__}.{m}" for u, m in UFUNC_METHODS))
+    return UnsupportedError(
+        f"{name} has no rule for traced values",
+        got={"supported ufunc methods": known},
+        fix="write it with np.sum, np.cumsum, broadcasting, or register one with fnad.implements",
+    )

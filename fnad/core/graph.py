@@ -1,0 +1,244 @@
+"""Recorded computations: a flat list of equations on variables, in the order they happened."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import CodeType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fnad import tree
+from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
+from fnad.core.primitive import Primitive
+from fnad.core.tracer import Trace, Tracer
+from fnad.errors import ConcretizationError, ShapeError, describe_line, user_frame, user_line
+
+
+class Var:
+    """A value of the graph: an input, a constant, or an equation's output."""
+
+    __slots__ = ("aval", "number")
+
+    def __init__(self, aval: Aval, number: int) -> None:
+        self.aval, self.number = aval, number
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A scalar written into an equation."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """`outputs = primitive(*inputs, **params)`, and the user's line that asked for it."""
+
+    primitive: Primitive
+    inputs: tuple[Var | Literal, ...]
+    params: dict[str, Any]
+    outputs: tuple[Var, ...]
+    where: tuple[CodeType, int] | None
+
+    @property
+    def line(self) -> str:
+        if self.where is None:
+            return "unknown"
+        code, line = self.where
+        return describe_line(code.co_filename, line, code.co_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A recorded function of `inputs`; `constants` are the arrays it closed over, by reference. `print` shows it."""
+
+    inputs: tuple[Var, ...]
+    constants: tuple[tuple[Var, Any], ...]
+    equations: tuple[Equation, ...]
+    outputs: tuple[Var | Literal, ...]
+
+    __fnad_leaf__ = True
+
+    def __str__(self) -> str:
+        names = dict(zip(self._variables(), _names(), strict=False))
+        show = lambda v: repr(v.value) if isinstance(v, Literal) else names[v]  # noqa: E731
+        typed = lambda v: f"{names[v]}:{v.aval}"  # noqa: E731
+        lines = [f"inputs    {' '.join(map(typed, self.inputs))}"]
+        lines += [f"constants {' '.join(typed(v) for v, _ in self.constants)}"] if self.constants else []
+        for e in self.equations:
+            params = "".join(f" {k}={v}" for k, v in sorted(e.params.items()))
+            lines.append(f"  {' '.join(map(typed, e.outputs))} = {e.primitive.name}{params} {' '.join(map(show, e.inputs))}")
+        lines.append(f"outputs   {' '.join(map(show, self.outputs))}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _variables(self) -> Iterator[Var]:
+        yield from self.inputs
+        yield from (v for v, _ in self.constants)
+        for e in self.equations:
+            yield from e.outputs
+
+
+def _names() -> Iterator[str]:
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for n in itertools.count(1):
+        yield from map("".join, itertools.product(letters, repeat=n))
+
+
+class RecordTracer(Tracer):
+    """A value of which only shape and dtype are known."""
+
+    __slots__ = ("_aval", "var")
+
+    def __init__(self, trace: RecordTrace, var: Var) -> None:
+        self._trace, self.var, self._aval = trace, var, var.aval
+
+    @property
+    def aval(self) -> Aval:
+        return self._aval
+
+    def _concrete(self, wanted: str) -> NoReturn:
+        raise ConcretizationError(
+            f"{wanted} needs a value, but while a function is recorded only shapes and dtypes are known",
+            got={"value": repr(self), "at": user_line()},
+            fix="select with np.where(condition, a, b), or pass what decides as a plain Python value that is not traced",
+        )
+
+
+class RecordTrace(Trace):
+    """Collects equations instead of computing."""
+
+    name = "recording"
+    __slots__ = ("constants", "equations", "numbers")
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self.equations: list[Equation] = []
+        self.constants: dict[int, tuple[Var, Any]] = {}  # by identity; the value is held, so that ids stay unique
+        self.numbers = itertools.count()
+
+    def new(self, aval: Aval) -> RecordTracer:
+        return RecordTracer(self, Var(aval, next(self.numbers)))
+
+    def operand(self, x: Any) -> Var | Literal:
+        if x.__class__ is RecordTracer and x._trace is self:
+            return x.var  # type: ignore[no-any-return]
+        if x.__class__ in PYTHON_SCALARS or isinstance(x, np.generic):
+            return Literal(x)
+        if not isinstance(x, Tracer | np.ndarray):
+            x = np.asarray(x)
+        if id(x) not in self.constants:
+            self.constants[id(x)] = Var(aval_of(x), next(self.numbers)), x
+        return self.constants[id(x)][0]
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not self.alive:
+            raise self.leaked()
+        answer = primitive.infer(*map(aval_of, args), **params)
+        outs = [self.new(a) for a in (answer if primitive.multiple else (answer,))]
+        frame = user_frame()
+        where = None if frame is None else (frame.f_code, frame.f_lineno)
+        self.equations.append(Equation(primitive, tuple(map(self.operand, args)), params, tuple(o.var for o in outs), where))
+        return tuple(outs) if primitive.multiple else outs[0]
+
+
+def record(f: Callable[..., Sequence[Any]], avals: Sequence[Aval], function: Any = None) -> Graph:
+    """Run `f` on tracers of the given shapes and dtypes; the graph of what it did. `f` returns a flat sequence."""
+    trace = RecordTrace(function or f)
+    try:
+        inputs = [trace.new(a) for a in avals]
+        outputs = tuple(trace.operand(o) for o in f(*inputs))
+    finally:
+        trace.close()
+    return Graph(tuple(i.var for i in inputs), tuple(trace.constants.values()), tuple(trace.equations), outputs)
+
+
+def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
+    """The outputs of a graph for plain arrays or tracers as inputs."""
+    if len(args) != len(graph.inputs):
+        raise ShapeError("evaluate: one argument per input of the graph", got={"inputs": len(graph.inputs), "arguments": len(args)})
+    values: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
+    values.update(graph.constants)
+    read = lambda v: v.value if isinstance(v, Literal) else values[v]  # noqa: E731
+    for e in graph.equations:
+        out = e.primitive(*map(read, e.inputs), **e.params)
+        values.update(zip(e.outputs, out if e.primitive.multiple else (out,), strict=True))
+    return [read(v) for v in graph.outputs]
+
+
+def flat_function(f: Callable[..., Any], spec: tree.Spec) -> tuple[Callable[..., list[Any]], list[tree.Spec]]:
+    """`f` as a function of the leaves of its (args, kwargs); the structure of its result is put into the returned list."""
+    out_spec: list[tree.Spec] = []
+
+    def flat(*leaves: Any) -> list[Any]:
+        args, kwargs = tree.unflatten(spec, leaves)
+        outs, found = tree.flatten(f(*args, **kwargs))
+        out_spec[:] = [found]
+        return outs
+
+    return flat, out_spec
+
+
+def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
+    """Record what a function does, without computing it.
+
+    Args:
+        f: A function of pytrees of arrays.
+
+    Returns:
+        A function of the same arguments (arrays, or anything with `shape` and `dtype`) that returns the `Graph`;
+        printing it shows one line per primitive.
+
+    Raises:
+        ConcretizationError: `f` needs the value of an array (Python `if`, `int()`, boolean masks).
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> print(fnad.make_graph(lambda x: np.sum(np.tanh(x) * 2.0))(np.ones(3)))
+        inputs    a:float64[3]
+          b:float64[3] = tanh a
+          c:float64[3] = multiply b 2.0
+          d:float64[] = sum axis=(0,) c
+        outputs   d
+    """
+
+    def recorder(*args: Any, **kwargs: Any) -> Graph:
+        leaves, spec = tree.flatten((args, kwargs))
+        return record(flat_function(f, spec)[0], [_aval_like(x) for x in leaves], f)
+
+    return recorder
+
+
+def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes a function would return, without computing anything.
+
+    Args:
+        f: A function of pytrees of arrays.
+        args: Its arguments: arrays, or anything with `shape` and `dtype`.
+        kwargs: Its keyword arguments.
+
+    Returns:
+        The result's pytree with an object that has `.shape` and `.dtype` for each leaf.
+
+    Raises:
+        ConcretizationError: as `make_graph`.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> print(fnad.eval_shape(np.matmul, np.ones((2, 3)), np.ones((3, 4))))
+        float64[2,4]
+    """
+    leaves, spec = tree.flatten((args, kwargs))
+    flat, out_spec = flat_function(f, spec)
+    graph = record(flat, [_aval_like(x) for x in leaves], f)
+    return tree.unflatten(out_spec[0], [aval_of(v.value) if isinstance(v, Literal) else v.aval for v in graph.outputs])
+
+
+def _aval_like(x: Any) -> Aval:
+    if isinstance(x, Tracer | np.ndarray | np.generic) or x.__class__ in PYTHON_SCALARS:
+        return aval_of(x)
+    return x if isinstance(x, Aval) else Aval(tuple(x.shape), np.dtype(x.dtype))

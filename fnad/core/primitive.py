@@ -1,0 +1,122 @@
+"""Primitives: an operation together with its rules.
+
+| rule | asked by | receives | answers |
+|---|---|---|---|
+| `infer(*avals, **params)` | recording | shapes and dtypes | an `Aval` (a tuple of them if `multiple`) |
+| `impl(*arrays, **params)` | evaluation | plain arrays | a plain array |
+| `vjp(out, *args, **params)` | reverse mode | output and inputs, plain or outer tracers | one pullback per argument, `None` where there is no derivative; or a `Joint` |
+| `jvp(out, args, tangents, **params)` | forward mode | as above; a tangent `None` is zero | the output's tangent, or `None` |
+| `batch(args, batched, **params)` | vmap | batch axis 0 where `batched` says so | the output with its batch axis at 0 |
+| `lower(*avals, **params)` | the compiler | shapes and dtypes | how to compute it natively |
+
+Arrays are positional; params are keyword-only, hashable and already normalised.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fnad.core import dispatch
+from fnad.core.aval import PYTHON_SCALARS, Aval
+from fnad.core.tracer import Tracer
+from fnad.errors import MissingRuleError
+
+Pullback = Callable[[Any], Any]
+
+REGISTRY: dict[str, Primitive] = {}
+
+
+class Joint(NamedTuple):
+    """A pullback that answers for all arguments at once: `g -> (cotangent or None, ...)`."""
+
+    pull: Callable[[Any], Sequence[Any]]
+
+
+class Primitive:
+    """An operation with its rules; see the module's table.
+
+    Args:
+        name: Unique name, shown in graphs and errors.
+        numpy: The NumPy callable(s) whose calls on tracers mean this primitive.
+    """
+
+    multiple = False
+    """Several outputs: `impl` returns a tuple, rules receive and answer tuples."""
+    constant = False
+    """No output ever depends differentiably on an input (comparisons, argmax, floor)."""
+
+    def __init__(self, name: str, *, numpy: Any = None, register: bool = True) -> None:
+        self.name = name
+        self.__name__ = name
+        if register:
+            if name in REGISTRY:
+                raise ValueError(f"primitive {name} is declared twice")
+            REGISTRY[name] = self
+        for f in () if numpy is None else numpy if isinstance(numpy, tuple) else (numpy,):
+            dispatch.ROWS[f] = self
+
+    def __repr__(self) -> str:
+        return f"<primitive {self.name}>"
+
+    def __call__(self, *args: Any, **params: Any) -> Any:
+        top = None
+        for a in args:
+            if isinstance(a, Tracer):
+                trace = a._trace
+                if top is None or trace.level > top.level:
+                    top = trace
+        if top is not None:
+            return top.process(self, args, params)
+        out = self.impl(*args, **params)
+        if args and args[0].__class__ in PYTHON_SCALARS and not self.multiple:
+            return keep_weak(out, args)
+        return out
+
+    def infer(self, *avals: Aval, **params: Any) -> Any:
+        raise self.missing("infer")
+
+    def impl(self, *args: Any, **params: Any) -> Any:
+        raise self.missing("impl")
+
+    def vjp(self, out: Any, *args: Any, **params: Any) -> Sequence[Pullback | None] | Joint:
+        raise self.missing("vjp")
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        raise self.missing("jvp")
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool], **params: Any) -> Any:
+        raise self.missing("batch")
+
+    def lower(self, *avals: Aval, **params: Any) -> Any:
+        raise self.missing("lower")
+
+    def forward(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Sequence[Pullback | None] | Joint]:
+        """Output and pullbacks; overridden where the forward pass itself prepares the backward one."""
+        out = self(*args, **params)
+        return out, self.vjp(out, *args, **params)
+
+    @classmethod
+    def has_rule(cls, rule: str) -> bool:
+        return getattr(cls, rule) is not getattr(Primitive, rule)
+
+    def missing(self, rule: str) -> MissingRuleError:
+        try:
+            where = inspect.getsourcefile(type(self)) or "unknown"
+        except TypeError:
+            where = type(self).__module__
+        return MissingRuleError(
+            f"primitive {self.name} has no {rule} rule",
+            got={"class": type(self).__qualname__, "file": where},
+            fix=f"define {type(self).__name__}.{rule} there",
+        )
+
+
+def keep_weak(out: Any, args: Sequence[Any]) -> Any:
+    """The result of Python scalars alone stays a Python scalar, so that it does not decide the dtype of what follows."""
+    if all(a.__class__ in PYTHON_SCALARS for a in args) and np.ndim(out) == 0 and isinstance(out, np.generic | np.ndarray):
+        return out.item()
+    return out

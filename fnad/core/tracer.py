@@ -1,0 +1,331 @@
+"""Tracers: what a function receives in place of its arrays while a transform runs it.
+
+A tracer answers NumPy's protocols, so `np.tanh(x)`, `x @ w` and `x.sum()` come back to fnad. It never turns into a
+plain number or array silently: that would drop a derivative.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+
+import numpy as np
+
+from fnad.core import dispatch
+from fnad.core.aval import Aval, aval_of
+from fnad.errors import InPlaceError, LeakedTracerError, TracerConversionError, describe_function, user_line
+
+if TYPE_CHECKING:
+    from fnad.core.primitive import Primitive
+
+_levels = itertools.count(1)  # next() on it is atomic: traces of different threads never share a level
+
+
+class Trace:
+    """One run of one transform. Inner transforms start later, so they have the higher level and handle a call first."""
+
+    name: ClassVar[str] = "trace"
+    __slots__ = ("alive", "function", "level")
+
+    def __init__(self, function: Any = None) -> None:
+        self.level = next(_levels)
+        self.alive = True
+        self.function = function
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Apply a primitive to arguments of which at least one is a tracer of this trace."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.alive = False
+
+    def leaked(self) -> LeakedTracerError:
+        return LeakedTracerError(
+            f"a traced value is used after the {self.name} that made it has ended",
+            got={"function": describe_function(self.function), "used at": user_line()},
+            fix="return the value from the function (for extra outputs use has_aux=True), or store fnad.stop_gradient(x)",
+        )
+
+
+class Tracer:
+    """Base of all tracers. Subclasses hold `_trace` and say what they know of their value."""
+
+    __slots__ = ("__weakref__", "_trace")
+    __array_priority__ = 1000.0
+    __hash__ = None  # type: ignore[assignment]  # as for arrays: == is elementwise
+
+    _trace: Trace
+
+    # -- what is known -------------------------------------------------------------------------------------------
+
+    @property
+    def aval(self) -> Aval:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def _concrete(self, wanted: str) -> Any:
+        """The plain value where it is known; otherwise an error which says why `wanted` cannot be had."""
+        raise NotImplementedError
+
+    def __bool__(self) -> bool:
+        return bool(self._concrete("bool()"))
+
+    def __int__(self) -> int:
+        if self.dtype.kind in "iub":
+            return int(self._concrete("int()"))
+        raise self._refuse("int()")
+
+    def __index__(self) -> int:
+        if self.dtype.kind in "iu":
+            return operator.index(self._concrete("an index"))
+        raise self._refuse("an index")
+
+    def __repr__(self) -> str:
+        return f"<{self._trace.name} tracer {self.aval}>"
+
+    def __format__(self, spec: str) -> str:
+        return format(repr(self), spec) if not spec else format(self._concrete("formatting"), spec)
+
+    # -- never silently a plain value ----------------------------------------------------------------------------
+
+    def _refuse(self, wanted: str, fix: str = "") -> TracerConversionError:
+        return TracerConversionError(
+            f"a traced value cannot become {wanted}: its derivative would be lost",
+            got={"value": repr(self), "at": user_line()},
+            fix=fix or "fnad.stop_gradient(x) gives the plain value; np.sin instead of math.sin, np.stack([a, b]) instead of np.array([a, b])",
+        )
+
+    def __float__(self) -> float:
+        raise self._refuse("a Python float", "keep it as an array: np.sin(x) instead of math.sin(x); fnad.stop_gradient(x) gives the plain value")
+
+    def __complex__(self) -> complex:
+        raise self._refuse("a Python complex")
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        raise self._refuse(
+            "a plain ndarray",
+            "np.stack([a, b]) instead of np.array([a, b]); fnad.at(a)[i].set(x) or @fnad.njit instead of a[i] = x; "
+            "np.take(plain, t) instead of plain[t]; fnad.stop_gradient(x) for the plain value",
+        )
+
+    def item(self, *_args: Any) -> NoReturn:
+        raise self._refuse("a Python number (.item())")
+
+    def tolist(self) -> NoReturn:
+        raise self._refuse("a list (.tolist())")
+
+    def tobytes(self, *_args: Any) -> NoReturn:
+        raise self._refuse("bytes (.tobytes())")
+
+    def __setitem__(self, index: Any, value: Any) -> NoReturn:
+        raise InPlaceError(
+            "a traced value cannot be changed in place",
+            got={"value": repr(self), "at": user_line()},
+            fix="write x = fnad.at(x)[i].set(v), which returns a new array, or put the loop into an @fnad.njit function",
+        )
+
+    def __delitem__(self, index: Any) -> NoReturn:
+        raise InPlaceError("entries of an array cannot be deleted", got={"value": repr(self)}, fix="select the others by indexing")
+
+    def _in_place_method(self, name: str, fix: str) -> NoReturn:
+        raise InPlaceError(f".{name}() changes an array in place, which a traced value does not allow", got={"at": user_line()}, fix=fix)
+
+    def sort(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        self._in_place_method("sort", "write x = np.sort(x)")
+
+    def partition(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        self._in_place_method("partition", "write x = np.sort(x)")
+
+    def fill(self, *_args: Any) -> NoReturn:
+        self._in_place_method("fill", "write x = np.full_like(x, value)")
+
+    def put(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        self._in_place_method("put", "write x = fnad.at(x)[i].set(v)")
+
+    def resize(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        self._in_place_method("resize", "write x = np.reshape(x, shape)")
+
+    # -- NumPy's protocols ---------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if method == "__call__" and not kwargs:
+            rule = dispatch.ROWS.get(ufunc)
+            if rule is not None:
+                return rule(*inputs)
+        return dispatch.call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        rule = dispatch.ROWS.get(func)
+        if rule is None:
+            rule = dispatch.row(func)
+        return rule(*args, **kwargs)
+
+    # -- indexing and iteration ----------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        return dispatch.ROWS[operator.getitem](self, index)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.shape[0]))
+
+    def __contains__(self, x: Any) -> bool:
+        return bool(np.any(self == x))
+
+    # -- attributes and methods of ndarray -----------------------------------------------------------------------
+
+    @property
+    def T(self) -> Any:
+        return np.transpose(self)
+
+    @property
+    def mT(self) -> Any:
+        return np.matrix_transpose(self)
+
+    @property
+    def real(self) -> Any:
+        return np.real(self)
+
+    @property
+    def imag(self) -> Any:
+        return np.imag(self)
+
+    @property
+    def flat(self) -> Any:
+        return iter(np.ravel(self))
+
+    def flatten(self, order: Any = "C") -> Any:
+        return np.ravel(self, order=order)
+
+    def reshape(self, *shape: Any, **kwargs: Any) -> Any:
+        return np.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
+
+    def transpose(self, *axes: Any) -> Any:
+        return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
+
+    def astype(self, dtype: Any, *_args: Any, **_kwargs: Any) -> Any:
+        return np.astype(self, dtype)
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise self._refuse("bytes (pickle)")
+
+
+def _ufunc_operator(ufunc: np.ufunc, reflected: bool) -> Callable[[Any, Any], Any]:
+    def forward(self: Any, other: Any) -> Any:
+        if getattr(other, "__array_ufunc__", ufunc) is None:
+            return NotImplemented
+        return dispatch.ROWS[ufunc](self, other)
+
+    def backward(self: Any, other: Any) -> Any:
+        return dispatch.ROWS[ufunc](other, self)
+
+    return backward if reflected else forward
+
+
+def _unary_operator(ufunc: np.ufunc) -> Callable[[Any], Any]:
+    return lambda self: dispatch.ROWS[ufunc](self)
+
+
+def _numpy_method(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"`np.{name}` of this array."
+    return method
+
+
+# The operators of NumPy's own mixin but for the in-place ones: without them `t += x` rebinds the name.
+_BINARY = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.true_divide, "floordiv": np.floor_divide,
+    "mod": np.remainder, "divmod": np.divmod, "pow": np.power, "matmul": np.matmul, "lshift": np.left_shift,
+    "rshift": np.right_shift, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor,
+}  # fmt: skip
+_COMPARE = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal}
+_UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
+_METHODS = (
+    "all any argmax argmin argsort choose clip compress conj conjugate cumprod cumsum diagonal dot max mean min nonzero prod ptp "
+    "ravel repeat round searchsorted squeeze std sum swapaxes take trace var copy"
+).split()
+
+for _name, _ufunc in _BINARY.items():
+    setattr(Tracer, f"__{_name}__", _ufunc_operator(_ufunc, False))
+    setattr(Tracer, f"__r{_name}__", _ufunc_operator(_ufunc, True))
+for _name, _ufunc in _COMPARE.items():
+    setattr(Tracer, f"__{_name}__", _ufunc_operator(_ufunc, False))
+for _name, _ufunc in _UNARY.items():
+    setattr(Tracer, f"__{_name}__", _unary_operator(_ufunc))
+for _name in _METHODS:
+    setattr(Tracer, _name, _numpy_method(_name))
+
+
+class ValueTracer(Tracer):
+    """A tracer that knows its value (a plain array, or a tracer of an outer transform): those of grad, vjp and jvp."""
+
+    __slots__ = ("value",)
+
+    value: Any
+
+    @property
+    def aval(self) -> Aval:
+        return aval_of(self.value)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        try:
+            return self.value.shape  # type: ignore[no-any-return]
+        except AttributeError:  # a Python scalar
+            return ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        try:
+            return self.value.dtype  # type: ignore[no-any-return]
+        except AttributeError:
+            return aval_of(self.value).dtype
+
+    def _concrete(self, wanted: str) -> Any:
+        value = self.value
+        return value._concrete(wanted) if isinstance(value, Tracer) else value
+
+    def __repr__(self) -> str:
+        return f"<{self._trace.name} tracer {self.aval} of {self.value!r}>"

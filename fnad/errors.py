@@ -1,0 +1,113 @@
+"""Every exception fnad raises, one class per kind of mistake.
+
+A message has three parts: the rule that was broken, what was found, and what to write instead.
+`docs/errors.md` is the handbook: one section per class.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import FrameType
+from typing import Any
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class FnadError(Exception):
+    """Base of every error raised by fnad itself; catch it to catch them all.
+
+    Args:
+        rule: What must hold, in one sentence.
+        got: What was found instead: name -> value, printed one per line.
+        fix: What to write instead.
+    """
+
+    def __init__(self, rule: str, *, got: dict[str, Any] | None = None, fix: str = "") -> None:
+        lines = [rule]
+        lines += [f"  got {name}: {value}" for name, value in (got or {}).items()]
+        if fix:
+            lines.append(f"  fix: {fix}")
+        super().__init__("\n".join(lines))
+        self.rule, self.got, self.fix = rule, got or {}, fix
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.rule, {k: str(v) for k, v in self.got.items()}, self.fix)
+
+
+def _rebuild(cls: type[FnadError], rule: str, got: dict[str, Any], fix: str) -> FnadError:
+    return cls(rule, got=got, fix=fix)
+
+
+class ShapeError(FnadError, ValueError):
+    """Shapes, axes or sizes do not fit."""
+
+
+class DTypeError(FnadError, TypeError):
+    """A value has a dtype (or is of a type) that cannot be used here."""
+
+
+class TreeError(FnadError, ValueError):
+    """Two pytrees that must have the same structure differ."""
+
+
+class ArgumentError(FnadError, ValueError):
+    """An option or argument has a value outside what is allowed."""
+
+
+class TracerConversionError(FnadError, TypeError):
+    """A traced value would be turned into a plain one, which would drop its derivative."""
+
+
+class InPlaceError(FnadError, TypeError):
+    """A traced value, or a plain array that receives one, would be changed in place."""
+
+
+class ConcretizationError(FnadError, TypeError):
+    """The value of a recorded or batched tracer is needed, but only its shape and dtype are known."""
+
+
+class LeakedTracerError(FnadError, RuntimeError):
+    """A traced value is used after the transform that made it has ended."""
+
+
+class UnsupportedError(FnadError, NotImplementedError, TypeError):
+    """A function, method or option that fnad cannot trace."""
+
+
+class MissingRuleError(FnadError, NotImplementedError):
+    """A primitive lacks the rule that a transform asks for."""
+
+
+class GradientError(FnadError, AssertionError):
+    """A check of `fnad.testing` found that two results which must agree do not."""
+
+
+def user_frame() -> FrameType | None:
+    """The innermost frame on the stack that is neither fnad's nor NumPy's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not path.startswith(_PACKAGE) and f"{os.sep}numpy{os.sep}" not in path and not path.startswith("<__array_function__"):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def user_line() -> str:
+    """`file:line in function: source` of the innermost frame that is the user's."""
+    frame = user_frame()
+    return "unknown" if frame is None else describe_line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def describe_line(path: str, line: int, function: str) -> str:
+    source = linecache.getline(path, line).strip()
+    return f"{path}:{line} in {function}" + (f": {source}" if source else "")
+
+
+def describe_function(f: Any) -> str:
+    """Name and place of definition of a user's function, for messages."""
+    code = getattr(f, "__code__", None)
+    name = getattr(f, "__qualname__", None) or type(f).__name__
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else str(name)

@@ -1,0 +1,107 @@
+"""What all transforms share: the transformed function as an object, and checks of arguments and results."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad import tree
+from fnad.core.tracer import Tracer
+from fnad.errors import ArgumentError, DTypeError, describe_function
+
+
+class Transformed:
+    """A function made by a transform. It pickles if the inner function does, and binds as a method."""
+
+    def __init__(self, call: Callable[..., Any], function: Callable[..., Any], options: tuple[Any, ...]) -> None:
+        if not callable(function):
+            raise ArgumentError(
+                "a transform takes a function", got={"argument": repr(function)}, fix="pass the function itself, not its result"
+            )
+        functools.update_wrapper(self, function)
+        self._call, self._function, self._options = call, function, options
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(self._function, self._options, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<fnad.{self._call.__name__.strip('_')} of {describe_function(self._function)}>"
+
+
+def select(argnums: int | tuple[int, ...], args: tuple[Any, ...], transform: str) -> list[int]:
+    """The positions named by `argnums`, non-negative and in order."""
+    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    out = []
+    for n in wanted:
+        if not isinstance(n, int | np.integer) or isinstance(n, bool):
+            raise ArgumentError(f"{transform}: argnums must be an int or a tuple of ints", got={"argnums": repr(argnums)})
+        if not -len(args) <= n < len(args):
+            raise ArgumentError(
+                f"{transform}: argnums must name a positional argument",
+                got={"argnums": argnums, "positional arguments": len(args)},
+                fix="pass the argument by position; keyword arguments are not differentiated",
+            )
+        out.append(int(n) % len(args))
+    if len(set(out)) != len(out):
+        raise ArgumentError(f"{transform}: argnums must not repeat", got={"argnums": argnums})
+    return out
+
+
+def check_differentiable(leaf: Any, path: Callable[[], str], transform: str) -> Any:
+    """A leaf that can be differentiated, as an array, NumPy scalar, Python float or outer tracer; otherwise an error with its path."""
+    if isinstance(leaf, float | complex) or isinstance(leaf, Tracer) and leaf.dtype.kind in "fc":
+        return leaf
+    dtype = getattr(leaf, "dtype", None)
+    if isinstance(leaf, np.ndarray) and dtype is not None and dtype.kind in "fc":
+        return leaf if type(leaf) is np.ndarray else np.asarray(leaf)
+    if dtype is not None or isinstance(leaf, int | bool):
+        kind = str(dtype) if dtype is not None else f"Python {type(leaf).__name__}"
+        fix = "convert it with .astype(float) (or write 1.0 for 1), or pass it as another argument that is not differentiated"
+    else:
+        kind, fix = type(leaf).__name__, "keep it out of the differentiated arguments, or mark the dataclass field static"
+    raise DTypeError(f"{transform} differentiates floating-point leaves only", got={f"leaf at {path()}": kind}, fix=fix)
+
+
+
+
+def own(results: list[Any]) -> list[Any]:
+    """Results of a transform as the caller receives them: NumPy scalars for 0-d, otherwise arrays that share no memory.
+
+    An array that owns its memory and is referenced by nothing but the list itself can be handed out as it is.
+    """
+    for i in range(len(results)):
+        if isinstance(results[i], Tracer | np.generic):
+            continue
+        if results[i].__class__ is not np.ndarray:
+            results[i] = np.asarray(results[i])
+        if results[i].ndim == 0:
+            results[i] = results[i][()]
+            continue
+        flags = results[i].flags
+        if not (flags.owndata and flags.c_contiguous and flags.writeable and _count_at(results, i) <= _FRESH_AT):
+            results[i] = np.array(results[i], order="C")
+    return results
+
+
+def _count_at(results: list[Any], i: int) -> int:
+    return sys.getrefcount(results[i])
+
+
+_FRESH_AT = _count_at([np.zeros(1)], 0)
+
+
+def leaf_paths(spec: tree.Spec, names: Sequence[str]) -> list[str]:
+    """Key paths of the leaves of a tuple of arguments, each beginning with the argument's name."""
+    out = []
+    for path in tree.paths(spec):
+        head, _, rest = path[1:].partition("]")
+        out.append(f"{names[int(head)]}{rest}")
+    return out

@@ -1,0 +1,139 @@
+"""Forward mode: tracers that carry a value and a tangent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fnad import tree
+from fnad.core.aval import aval_of, shape_of
+from fnad.core.primitive import Joint, Primitive
+from fnad.core.tracer import Trace, Tracer, ValueTracer
+from fnad.errors import TreeError
+from fnad.transforms._call import check_differentiable, leaf_paths, own
+from fnad.transforms.vjp import VJPTrace, VJPTracer, check_like
+from fnad.typing import Function, PyTree
+
+
+class JVPTracer(ValueTracer):
+    __slots__ = ("tangent",)
+
+    def __init__(self, trace: JVPTrace, value: Any, tangent: Any) -> None:
+        self._trace, self.value, self.tangent = trace, value, tangent
+
+
+class JVPTrace(Trace):
+    name = "jvp"
+    __slots__ = ()
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not self.alive:
+            raise self.leaked()
+        values, tangents = [], []
+        for a in args:
+            mine = a.__class__ is JVPTracer and a._trace is self
+            values.append(a.value if mine else a)
+            tangents.append(a.tangent if mine else None)
+        if primitive.constant:
+            return primitive(*values, **params)
+        if primitive.has_rule("jvp"):
+            out = primitive(*values, **params)
+            with np.errstate(all="ignore"):
+                tangent = primitive.jvp(out, values, tangents, **params)
+        else:
+            out, tangent = _through_pullback(primitive, values, tangents, params)
+        if not primitive.multiple:
+            return self.lift(out, tangent)
+        return tuple(self.lift(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True))
+
+    def lift(self, value: Any, tangent: Any) -> Any:
+        if tangent is None:
+            return value
+        dtype = aval_of(value).dtype
+        found = aval_of(tangent).dtype
+        if found != dtype:
+            tangent = np.astype(tangent if isinstance(tangent, Tracer) else np.asarray(tangent), dtype)
+        return JVPTracer(self, value, tangent)
+
+
+def _through_pullback(primitive: Primitive, values: list[Any], tangents: list[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+    """Forward mode of a primitive that only states its pullback, which is linear in the cotangent: transpose it once more."""
+    out, pulls = primitive.forward(values, params)
+    outs = out if primitive.multiple else (out,)
+    avals = [aval_of(o) for o in outs]
+    trace = VJPTrace("jvp", primitive)
+    try:
+        zeros = [trace.slot(np.zeros(a.shape, a.dtype), None) for a in avals]
+        g = tuple(zeros) if primitive.multiple else zeros[0]
+        with np.errstate(all="ignore"):
+            if isinstance(pulls, Joint):
+                answers = pulls.pull(g)
+            else:
+                answers = [None if p is None or t is None else p(g) for p, t in zip(pulls, tangents, strict=True)]
+        seeds = []
+        for answer, t, value in zip(answers, tangents, values, strict=True):
+            if t is None or answer is None:
+                continue
+            if hasattr(answer, "dense"):
+                answer = answer.dense()
+            if answer.__class__ is VJPTracer and answer._trace is trace:
+                seeds.append((answer.index, np.broadcast_to(t, shape_of(value))))
+        rows = trace.backward(seeds, len(outs), keep=False)
+    finally:
+        trace.close()
+    return out, tuple(rows) if primitive.multiple else rows[0]
+
+
+def jvp(f: Function, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...], has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of a function and its directional derivative (Jacobian-vector product).
+
+    Args:
+        f: A function of pytrees of arrays that returns a pytree of arrays.
+        primals: A tuple (or list) of its arguments.
+        tangents: The directions: a tuple of pytrees like the primals.
+        has_aux: Whether `f` returns `(output, aux)`.
+
+    Returns:
+        `(output, output_tangent)`, or `(output, output_tangent, aux)`; the tangent has the output's structure, shapes, dtypes.
+
+    Raises:
+        TreeError, ShapeError, DTypeError: primals and tangents do not fit, or a primal leaf is not floating point.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> fnad.jvp(np.sin, (np.array([0.0, 1.0]),), (np.array([1.0, 0.0]),))
+        (array([0.        , 0.84147098]), array([1., 0.]))
+    """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise TreeError(f"jvp: {what} must be a tuple with one entry per argument", got={what: type(given).__name__}, fix="write (x,)")
+    leaves, spec = tree.flatten(tuple(primals))
+    directions = tree.flatten_as(spec, tuple(tangents), "the tangents", "the primals")
+    trace = JVPTrace(f)
+    try:
+        tracers = []
+        for i, (leaf, t) in enumerate(zip(leaves, directions, strict=True)):
+            names = [f"argument {n}" for n in range(len(primals))]
+            leaf = check_differentiable(leaf, lambda i=i: leaf_paths(spec, names)[i], "jvp")  # type: ignore[misc]
+            t = check_like(t, aval_of(leaf), "tangent", "", "the primal")
+            tracers.append(JVPTracer(trace, leaf, t))
+        out = f(*tree.unflatten(spec, tracers))
+        aux = None
+        if has_aux:
+            out, aux = out
+            aux = tree.map(lambda x: x.value if x.__class__ is JVPTracer and x._trace is trace else x, aux)
+        outs, out_spec = tree.flatten(out)
+        results = []
+        for o in outs:
+            mine = o.__class__ is JVPTracer and o._trace is trace
+            results.append(o.value if mine else o)
+        for o in outs:
+            mine = o.__class__ is JVPTracer and o._trace is trace
+            results.append(o.tangent if mine else np.zeros(shape_of(o), aval_of(o).dtype))
+    finally:
+        trace.close()
+    del outs, out, tracers, directions
+    results = own(results)
+    value, tangent = tree.unflatten(out_spec, results[: out_spec.num_leaves]), tree.unflatten(out_spec, results[out_spec.num_leaves :])
+    return (value, tangent, aux) if has_aux else (value, tangent)

@@ -1,0 +1,381 @@
+"""Reverse mode: a tape in creation order, walked backwards.
+
+The function runs on tracers that know their values. Each operation on them appends one entry to the tape: where the
+cotangent of its output goes, and through which pullbacks. Pullbacks are plain NumPy, so when the values are tracers of
+an outer transform the backward pass is itself traced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad import tree
+from fnad.core.aval import aval_of
+from fnad.core.cotangent import Scattered
+from fnad.core.primitive import Joint, Primitive
+from fnad.core.tracer import Trace, Tracer, ValueTracer
+from fnad.errors import DTypeError, ShapeError
+from fnad.transforms._call import Transformed, check_differentiable, leaf_paths, own, select
+from fnad.typing import Function, PyTree
+
+
+class VJPTracer(ValueTracer):
+    __slots__ = ("index",)
+
+    def __init__(self, trace: VJPTrace, value: Any, index: int) -> None:
+        self._trace, self.value, self.index = trace, value, index
+
+
+class VJPTrace(Trace):
+    """The tape. Slot i belongs to the i-th traced value: its entry, and its dtype."""
+
+    __slots__ = ("dtypes", "entries", "name")
+
+    def __init__(self, name: str, function: Any) -> None:  # type: ignore[misc]
+        super().__init__(function)
+        self.name = name
+        self.entries: list[Any] = []
+        self.dtypes: list[Any] = []
+
+    def slot(self, value: Any, entry: Any) -> VJPTracer:
+        self.entries.append(entry)
+        try:
+            self.dtypes.append(value.dtype)
+        except AttributeError:  # a Python scalar
+            self.dtypes.append(aval_of(value).dtype)
+        return VJPTracer(self, value, len(self.entries) - 1)
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not self.alive:
+            raise self.leaked()
+        values = [a.value if a.__class__ is VJPTracer and a._trace is self else a for a in args]
+        if primitive.constant:
+            return primitive(*values, **params)
+        out, pulls = primitive.forward(values, params)
+        if pulls.__class__ is Joint:
+            wanted = tuple((k, a.index) for k, a in enumerate(args) if a.__class__ is VJPTracer and a._trace is self)
+            entry: Any = (wanted, pulls.pull)  # type: ignore[union-attr]
+        else:
+            entry = [
+                (a.index, pull)
+                for a, pull in zip(args, pulls, strict=True)  # type: ignore[arg-type]
+                if pull is not None and a.__class__ is VJPTracer and a._trace is self
+            ]
+            if not entry:
+                return out
+        if primitive.multiple:
+            return self.several(out, entry)
+        return self.slot(out, entry)
+
+    def several(self, outs: tuple[Any, ...], entry: Any) -> tuple[Any, ...]:
+        """Slots for the outputs of one operation: the first one's entry gathers the cotangents of all."""
+        first = len(self.entries)
+        avals = [aval_of(o) for o in outs]
+        return tuple(self.slot(o, Several(first, avals, entry) if i == 0 else None) for i, o in enumerate(outs))
+
+    def backward(self, seeds: Sequence[tuple[int, Any]], inputs: int, keep: bool) -> list[Any]:
+        """Cotangents of the first `inputs` slots, given those of some outputs. Without `keep` the tape is consumed."""
+        entries = self.entries
+        cotangents: list[Any] = [None] * len(entries)
+        buffers: set[int] = set()  # slots whose cotangent is an array that only we hold
+        with np.errstate(all="ignore"):
+            for i, g in seeds:
+                self.accumulate(cotangents, i, g, buffers)
+            for i in range(len(entries) - 1, inputs - 1, -1):
+                entry = entries[i] if keep else entries.pop()
+                if entry.__class__ is Several:
+                    g = entry.gather(cotangents)
+                    entry = entry.entry
+                else:
+                    g = cotangents[i]
+                    if g.__class__ is Scattered:
+                        g = g.dense()
+                cotangents[i] = None
+                if g is None or entry is None:
+                    continue
+                if entry.__class__ is tuple:
+                    wanted, pull = entry
+                    answers = pull(g)
+                    for k, j in wanted:
+                        if answers[k] is not None:
+                            self.accumulate(cotangents, j, answers[k], buffers)
+                else:
+                    for j, pull in entry:
+                        self.accumulate(cotangents, j, pull(g), buffers)
+            return [c.dense() if c.__class__ is Scattered else c for c in cotangents[:inputs]]
+
+    def accumulate(self, cotangents: list[Any], i: int, g: Any, buffers: set[int]) -> None:
+        dtype = self.dtypes[i]
+        try:
+            if g.dtype is not dtype and g.dtype != dtype:
+                g = conform(g, dtype)
+        except AttributeError:  # a Python scalar
+            pass
+        have = cotangents[i]
+        if have is None:
+            cotangents[i] = g
+        elif g.__class__ is Scattered:
+            if i not in buffers:
+                if have.__class__ is not Scattered and isinstance(have, Tracer):
+                    cotangents[i] = have + g.dense()
+                    return
+                buffers.add(i)
+                cotangents[i] = have.dense() if have.__class__ is Scattered else np.array(have)
+            g.add_into(cotangents[i])
+        else:
+            buffers.discard(i)
+            cotangents[i] = (have.dense() if have.__class__ is Scattered else have) + g
+
+
+class Several:
+    """The entry of an operation with several outputs."""
+
+    __slots__ = ("avals", "entry", "first")
+
+    def __init__(self, first: int, avals: list[Any], entry: Any) -> None:
+        self.first, self.avals, self.entry = first, avals, entry
+
+    def gather(self, cotangents: list[Any]) -> Any:
+        got = cotangents[self.first : self.first + len(self.avals)]
+        if all(g is None for g in got):
+            return None
+        return tuple(
+            np.zeros(a.shape, a.dtype) if g is None else g.dense() if g.__class__ is Scattered else g
+            for g, a in zip(got, self.avals, strict=True)
+        )
+
+
+def conform(g: Any, dtype: np.dtype[Any]) -> Any:
+    """A cotangent in the dtype of the value it belongs to."""
+    if g.__class__ is Scattered:
+        g = g.dense()
+    if g.dtype.kind == "c" and dtype.kind != "c":
+        g = np.real(g)
+    return np.astype(g, dtype) if isinstance(g, np.ndarray | Tracer) else dtype.type(g)
+
+
+def _trace_leaves(trace: VJPTrace, leaves: list[Any], spec: tree.Spec, names: Callable[[], Sequence[str]]) -> list[VJPTracer]:
+    return [
+        trace.slot(check_differentiable(leaf, lambda i=i: leaf_paths(spec, names())[i], trace.name), None)  # type: ignore[misc]
+        for i, leaf in enumerate(leaves)
+    ]
+
+
+def _untrace(x: Any, trace: Trace) -> Any:
+    return x.value if x.__class__ is VJPTracer and x._trace is trace else x
+
+
+def _gradient(function: Function, options: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    argnums, has_aux, want_value, name = options
+    numbers = select(argnums, args, name)
+    picked = tuple(args[n] for n in numbers)
+    leaves, spec = tree.flatten(picked)
+    trace = VJPTrace(name, function)
+    try:
+        tracers = _trace_leaves(trace, leaves, spec, lambda: [f"argument {n}" for n in numbers])
+        call = list(args)
+        for n, value in zip(numbers, tree.unflatten(spec, tracers), strict=True):
+            call[n] = value
+        out = function(*call, **kwargs)
+        aux = None
+        if has_aux:
+            if not isinstance(out, tuple) or len(out) != 2:
+                raise ShapeError(f"{name}(has_aux=True): the function must return (loss, aux)", got={"result": type(out).__name__})
+            out, aux = out
+            aux = tree.map(lambda x: _untrace(x, trace), aux)
+        value, seed = _scalar_seed(out, trace, name)
+        grads = trace.backward(seed, len(leaves), keep=False)
+    finally:
+        trace.close()
+    del out, call, tracers, trace, seed
+    for i, leaf in enumerate(leaves):
+        grads[i] = like_leaf(grads[i], leaf)
+    result = tree.unflatten(spec, own(grads))
+    result = result[0] if isinstance(argnums, int) else result
+    if want_value:
+        first = own([value])[0]
+        if has_aux:
+            aux_leaves, aux_spec = tree.flatten(aux)
+            del aux
+            first = (first, tree.unflatten(aux_spec, _own_arrays(aux_leaves)))
+        return first, result
+    if has_aux:
+        aux_leaves, aux_spec = tree.flatten(aux)
+        del aux
+        return result, tree.unflatten(aux_spec, _own_arrays(aux_leaves))
+    return result
+
+
+def _own_arrays(leaves: list[Any]) -> list[Any]:
+    """`own` for auxiliary results, which may hold anything besides arrays."""
+    for i, x in enumerate(leaves):
+        if isinstance(x, np.ndarray):
+            leaves[i] = np.array(x, order="C") if x.dtype != object else x
+    return leaves
+
+
+def like_leaf(g: Any, leaf: Any) -> Any:
+    """A cotangent as the caller sees it: zeros where none arrived, in the leaf's dtype."""
+    if g is None:
+        a = aval_of(leaf)
+        return np.zeros(a.shape, a.dtype)
+    if leaf.__class__ in (float, complex) and not isinstance(g, Tracer):
+        return aval_of(leaf).dtype.type(np.real(g) if leaf.__class__ is float else g)
+    return g
+
+
+def _scalar_seed(out: Any, trace: VJPTrace, name: str) -> tuple[Any, list[tuple[int, Any]]]:
+    """Check that a loss is a real scalar; its plain value, and the seed of the backward pass."""
+    mine = out.__class__ is VJPTracer and out._trace is trace
+    if not mine and not isinstance(out, np.ndarray | np.generic | float | int | complex | Tracer):
+        fix = "return one scalar; for extra outputs use has_aux=True" if isinstance(out, tuple | list | dict) else "return the loss"
+        raise DTypeError(f"{name}: the function must return a scalar", got={"result": type(out).__name__}, fix=fix)
+    aval = aval_of(out)
+    if aval.shape != ():
+        raise ShapeError(
+            f"{name}: the function must return a scalar, of shape ()",
+            got={"shape": aval.shape, "dtype": aval.dtype},
+            fix="reduce it with np.sum or np.mean (or take [0]); for all derivatives of a vector use fnad.jacrev, for a weighted sum of them fnad.vjp",
+        )
+    if aval.dtype.kind != "f":
+        raise DTypeError(
+            f"{name}: the function must return a real floating-point number",
+            got={"dtype": aval.dtype},
+            fix="return np.real(z) or np.abs(z) of a complex result; an integer result has no derivative",
+        )
+    if not mine:
+        return out, []
+    return out.value, [(out.index, aval.dtype.type(1))]
+
+
+def grad(f: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
+    """The gradient of a function that returns a real scalar.
+
+    Args:
+        f: A function of pytrees of arrays that returns a scalar, of shape ().
+        argnums: Position of the argument to differentiate, or a tuple of positions. May be negative.
+        has_aux: Whether `f` returns `(loss, aux)`; the result is then `(gradient, aux)`.
+
+    Returns:
+        A function of the same arguments. It returns a pytree like the differentiated argument (a tuple of them if
+        `argnums` is a tuple); each leaf has the shape and dtype of what it is the gradient of. Keyword arguments are
+        passed on and not differentiated.
+
+    Raises:
+        ShapeError: the result of `f` is not a scalar.
+        DTypeError: a leaf to differentiate, or the result, is not floating point.
+        ArgumentError: `argnums` names no positional argument.
+
+    Complex leaves: as in JAX, the gradient of a real function is df/dx - i df/dy.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> fnad.grad(lambda p, x: np.sum(np.tanh(x * p["w"])))({"w": 0.5}, np.array([0.0, 1.0]))
+        {'w': np.float64(0.7864477329659274)}
+    """
+    return Transformed(_gradient, f, (argnums, has_aux, False, "grad"))
+
+
+def value_and_grad(f: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
+    """The value of a scalar function together with its gradient, for the price of one forward and one backward pass.
+
+    Args:
+        f: See `grad`.
+        argnums: See `grad`.
+        has_aux: Whether `f` returns `(loss, aux)`; the result is then `((loss, aux), gradient)`.
+
+    Returns:
+        A function of the same arguments that returns `(value, gradient)`.
+
+    Raises:
+        ShapeError, DTypeError, ArgumentError: as `grad`.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> fnad.value_and_grad(lambda x: x**3)(2.0)
+        (np.float64(8.0), np.float64(12.0))
+    """
+    return Transformed(_gradient, f, (argnums, has_aux, True, "value_and_grad"))
+
+
+class Pullback:
+    """The pullback of `fnad.vjp`: cotangents of the output to a tuple of cotangents, one per primal argument."""
+
+    def __init__(self, trace: VJPTrace, leaves: list[Any], spec: tree.Spec, outs: list[Any], out_spec: tree.Spec) -> None:
+        self._trace, self._leaves, self._spec, self._out_spec = trace, leaves, spec, out_spec
+        self._avals = [aval_of(o) for o in outs]
+        self._slots = [o.index if o.__class__ is VJPTracer and o._trace is trace else None for o in outs]
+
+    def __call__(self, cotangents: PyTree) -> tuple[PyTree, ...]:
+        given = tree.flatten_as(self._out_spec, cotangents, "the cotangent", "the function's output")
+        seeds = []
+        for g, aval, slot, path in zip(given, self._avals, self._slots, tree.paths(self._out_spec), strict=True):
+            g = check_like(g, aval, "cotangent", path, "the output")
+            if slot is not None:
+                seeds.append((slot, g))
+        grads = self._trace.backward(seeds, len(self._leaves), keep=True)
+        for i, leaf in enumerate(self._leaves):
+            grads[i] = like_leaf(grads[i], leaf)
+        del given, seeds
+        return tuple(tree.unflatten(self._spec, own(grads)))
+
+
+def check_like(g: Any, aval: Any, what: str, path: str, of: str) -> Any:
+    """A cotangent or tangent that fits a value: same shape, dtype converted where no information is lost."""
+    g = g if isinstance(g, Tracer | np.ndarray | np.generic | float | int | complex) else np.asarray(g)
+    found = aval_of(g)
+    if found.shape != aval.shape:
+        raise ShapeError(f"the {what} must have the shape of {of}", got={f"{what}{path}": found, f"{of}{path}": aval})
+    if found.dtype != aval.dtype:
+        if not np.can_cast(found.dtype, aval.dtype, "same_kind"):
+            raise DTypeError(f"the {what} must have the dtype of {of}", got={f"{what}{path}": found, f"{of}{path}": aval})
+        g = np.astype(g if isinstance(g, Tracer) else np.asarray(g), aval.dtype)
+    return g
+
+
+def vjp(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]:
+    """The value of a function and its pullback (vector-Jacobian product).
+
+    Args:
+        f: A function of pytrees of arrays that returns a pytree of arrays.
+        primals: Its arguments; all of them are differentiated.
+        has_aux: Whether `f` returns `(output, aux)`.
+
+    Returns:
+        `(output, pullback)`, or `(output, pullback, aux)`. `pullback(cotangents)` takes a pytree like the output and
+        returns a tuple with one pytree per primal. It may be called any number of times. The primal arrays must not be
+        changed in place until it is no longer needed.
+
+    Raises:
+        DTypeError: a leaf of the primals is not floating point.
+        TreeError, ShapeError: (by the pullback) the cotangents do not fit the output.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> y, pullback = fnad.vjp(lambda x: x**2, np.array([1.0, 2.0]))
+        >>> pullback(np.array([1.0, 10.0]))
+        (array([ 2., 40.]),)
+    """
+    leaves, spec = tree.flatten(primals)
+    trace = VJPTrace("vjp", f)
+    try:
+        tracers = _trace_leaves(trace, leaves, spec, lambda: [f"argument {n}" for n in range(len(primals))])
+        out = f(*tree.unflatten(spec, tracers))
+        aux = None
+        if has_aux:
+            out, aux = out
+            aux = tree.map(lambda x: _untrace(x, trace), aux)
+        outs, out_spec = tree.flatten(out)
+        for path, o in zip(tree.paths(out_spec), outs, strict=True):
+            if not isinstance(o, Tracer | np.ndarray | np.generic | float | int | complex):
+                raise DTypeError("vjp: the function must return arrays", got={f"output{path}": type(o).__name__})
+    finally:
+        trace.close()
+    pullback = Pullback(trace, leaves, spec, outs, out_spec)
+    values = [_untrace(o, trace) for o in outs]
+    del outs, out
+    value = tree.unflatten(out_spec, own(values))
+    return (value, pullback, aux) if has_aux else (value, pullback)

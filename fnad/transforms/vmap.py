@@ -1,0 +1,149 @@
+"""vmap: run a function over a batch. Every batch axis is axis 0 inside; it is moved there at the border."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from fnad import tree
+from fnad.core.aval import Aval, aval_of, shape_of
+from fnad.core.primitive import Primitive
+from fnad.core.tracer import Trace, Tracer
+from fnad.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError, user_line
+from fnad.transforms._call import Transformed, own
+from fnad.typing import Function, PyTree
+
+
+class BatchTracer(Tracer):
+    """One example of a batch: its shape lacks the batch axis, its value holds all examples."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, trace: BatchTrace, value: Any) -> None:
+        self._trace, self.value = trace, value
+
+    @property
+    def aval(self) -> Aval:
+        a = aval_of(self.value)
+        return Aval(a.shape[1:], a.dtype)
+
+    def _concrete(self, wanted: str) -> NoReturn:
+        raise ConcretizationError(
+            f"{wanted} needs one value, but under vmap there is one per example",
+            got={"value": repr(self), "at": user_line()},
+            fix="select with np.where(condition, a, b) instead of if/while; index with np.take; or loop in Python instead of vmap",
+        )
+
+
+class BatchTrace(Trace):
+    name = "vmap"
+    __slots__ = ("size",)
+
+    def __init__(self, function: Any, size: int) -> None:
+        super().__init__(function)
+        self.size = size
+
+    def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        if not self.alive:
+            raise self.leaked()
+        batched = [a.__class__ is BatchTracer and a._trace is self for a in args]
+        values = [a.value if b else a for a, b in zip(args, batched, strict=True)]
+        out = primitive.batch(values, batched, **params)
+        if primitive.multiple:
+            return tuple(BatchTracer(self, o) for o in out)
+        return BatchTracer(self, out)
+
+
+def _vmapped(f: Function, options: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    in_axes, out_axes, axis_size = options
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+        raise ArgumentError(
+            "vmap: in_axes must have one entry per positional argument", got={"in_axes": in_axes, "positional arguments": len(args)}
+        )
+    leaves, spec = tree.flatten((args, kwargs))
+    axes = [0] * len(leaves)
+    arg_spec = tree.structure(args)
+    axes[: arg_spec.num_leaves] = tree.flatten_prefix(in_axes, arg_spec, "in_axes")
+    size = _batch_size(leaves, axes, axis_size, tree.paths(spec))
+    trace = BatchTrace(f, size)
+    try:
+        tracers = [
+            leaf if axis is None else BatchTracer(trace, np.moveaxis(leaf if isinstance(leaf, Tracer) else np.asarray(leaf), axis, 0))
+            for leaf, axis in zip(leaves, axes, strict=True)
+        ]
+        call_args, call_kwargs = tree.unflatten(spec, tracers)
+        out = f(*call_args, **call_kwargs)
+        outs, out_spec = tree.flatten(out)
+        out_axis = tree.flatten_prefix(out_axes, out_spec, "out_axes")
+        results = [_collect(o, axis, trace, size, out_spec, i) for i, (o, axis) in enumerate(zip(outs, out_axis, strict=True))]
+    finally:
+        trace.close()
+    del outs, out, tracers, call_args, call_kwargs
+    return tree.unflatten(out_spec, own(results))
+
+
+def _batch_size(leaves: list[Any], axes: list[Any], axis_size: int | None, paths: list[str]) -> int:
+    sizes: dict[str, int] = {}
+    for leaf, axis, path in zip(leaves, axes, paths, strict=True):
+        if axis is None:
+            continue
+        shape = shape_of(leaf)
+        name = f"argument {path[4:]}".replace("]", "", 1) if path.startswith("[0][") else f"keyword {path[3:]}"
+        if not -len(shape) <= axis < len(shape):
+            raise ShapeError(
+                "vmap: a mapped argument must have the axis that in_axes names",
+                got={f"{name} has shape": shape, "in_axes there": axis},
+                fix="use None in in_axes for arguments that are not mapped",
+            )
+        sizes[name] = shape[axis]
+    if axis_size is not None:
+        sizes["axis_size"] = axis_size
+    if not sizes:
+        raise ArgumentError("vmap: at least one argument must be mapped", fix="give in_axes an entry that is not None, or axis_size=")
+    if len(set(sizes.values())) > 1:
+        raise ShapeError(
+            "vmap: all mapped axes must have the same size", got=dict(sizes.items()), fix="use None in in_axes for what is not mapped"
+        )
+    return next(iter(sizes.values()))
+
+
+def _collect(o: Any, axis: int | None, trace: BatchTrace, size: int, spec: tree.Spec, i: int) -> Any:
+    mine = o.__class__ is BatchTracer and o._trace is trace
+    if not mine and not isinstance(o, Tracer | np.ndarray | np.generic | float | int | complex):
+        raise DTypeError("vmap: the function must return arrays", got={f"output{tree.paths(spec)[i]}": type(o).__name__})
+    if axis is None:
+        if mine:
+            raise ArgumentError("vmap: an output that depends on a mapped argument needs an axis", got={f"out_axes at output{tree.paths(spec)[i]}": None})
+        return o
+    value = o.value if mine else np.broadcast_to(o if isinstance(o, Tracer) else np.asarray(o), (size, *shape_of(o)))
+    return value if axis == 0 else np.moveaxis(value, 0, axis)
+
+
+def vmap(f: Function, in_axes: PyTree = 0, out_axes: PyTree = 0, axis_size: int | None = None) -> Function:
+    """Map a function over an axis of its arguments, as one batched computation.
+
+    Args:
+        f: A function of pytrees of arrays.
+        in_axes: The axis to map over: an int or None (not mapped) for all arguments, or a tuple with one entry per
+            positional argument, each an int, None, or a pytree that is a prefix of that argument. Keyword arguments are
+            mapped over axis 0.
+        out_axes: Where the batch axis goes in the outputs; a prefix pytree of the output.
+        axis_size: The batch size, needed only when nothing is mapped.
+
+    Returns:
+        A function of the same arguments, each mapped one with the batch axis; outputs have it at `out_axes`.
+
+    Raises:
+        ShapeError: the mapped axes differ in size, or an argument lacks the axis.
+        ArgumentError: nothing is mapped, or in_axes does not match the arguments.
+        ConcretizationError: (inside) Python control flow on a batched value.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> fnad.vmap(np.dot, in_axes=(0, None))(np.arange(6.0).reshape(3, 2), np.array([1.0, 10.0]))
+        array([10., 32., 54.])
+    """
+    return Transformed(_vmapped, f, (in_axes, out_axes, axis_size))
