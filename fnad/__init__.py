@@ -1,14 +1,53 @@
-"""fnad differentiates plain NumPy code on the CPU."""
+"""fnad differentiates plain NumPy code on the CPU.
 
-from fnad import numpy as _numpy  # registers what NumPy functions mean for tracers
+    >>> import numpy as np, fnad
+    >>> fnad.grad(lambda x: np.sum(np.sin(x)))(np.array([0.0, 1.0]))
+    array([1.        , 0.54030231])
+
+Functions take and return plain arrays, in pytrees. Submodules: `fnad.nn`, `fnad.optim`, `fnad.scipy`, `fnad.testing`
+(imported on first use), `fnad.tree`, `fnad.errors`, `fnad.typing`.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from fnad import errors as errors
+from fnad import numpy as numpy  # importing it registers what NumPy functions mean for tracers
 from fnad import tree as tree
+from fnad import typing as typing
 from fnad.core.dispatch import implements as implements
 from fnad.core.graph import eval_shape as eval_shape
 from fnad.core.graph import make_graph as make_graph
+from fnad.transforms.checkpoint import checkpoint as checkpoint
+from fnad.transforms.custom import custom_jvp as custom_jvp
+from fnad.transforms.custom import custom_vjp as custom_vjp
+from fnad.transforms.jacobian import hessian as hessian
+from fnad.transforms.jacobian import hvp as hvp
+from fnad.transforms.jacobian import jacfwd as jacfwd
+from fnad.transforms.jacobian import jacrev as jacrev
 from fnad.transforms.jvp import jvp as jvp
+from fnad.transforms.linearize import linearize as linearize
+from fnad.transforms.stop import stop_gradient as stop_gradient
 from fnad.transforms.vjp import grad as grad
 from fnad.transforms.vjp import value_and_grad as value_and_grad
 from fnad.transforms.vjp import vjp as vjp
 from fnad.transforms.vmap import vmap as vmap
 
+if TYPE_CHECKING:
+    from fnad import nn as nn
+    from fnad import optim as optim
+    from fnad import scipy as scipy
+    from fnad import testing as testing
+
 __version__ = "0.1.0"
+_LAZY = ("nn", "optim", "scipy", "testing")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"fnad.{name}")
+    raise AttributeError(f"module 'fnad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

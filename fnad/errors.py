@@ -24,9 +24,11 @@ class FnadError(Exception):
         fix: What to write instead.
     """
 
+    _line = "  got {}: {}"
+
     def __init__(self, rule: str, *, got: dict[str, Any] | None = None, fix: str = "") -> None:
         lines = [rule]
-        lines += [f"  got {name}: {value}" for name, value in (got or {}).items()]
+        lines += [self._line.format(name, value) for name, value in (got or {}).items()]
         if fix:
             lines.append(f"  fix: {fix}")
         super().__init__("\n".join(lines))
@@ -56,6 +58,10 @@ class ArgumentError(FnadError, ValueError):
     """An option or argument has a value outside what is allowed."""
 
 
+class BoundsError(FnadError, IndexError):
+    """An index or a class label lies outside its axis."""
+
+
 class TracerConversionError(FnadError, TypeError):
     """A traced value would be turned into a plain one, which would drop its derivative."""
 
@@ -72,6 +78,10 @@ class LeakedTracerError(FnadError, RuntimeError):
     """A traced value is used after the transform that made it has ended."""
 
 
+class ClosureError(FnadError, TypeError):
+    """A function under custom_vjp, custom_jvp or checkpoint closes over a traced value."""
+
+
 class UnsupportedError(FnadError, NotImplementedError, TypeError):
     """A function, method or option that fnad cannot trace."""
 
@@ -82,6 +92,8 @@ class MissingRuleError(FnadError, NotImplementedError):
 
 class GradientError(FnadError, AssertionError):
     """A check of `fnad.testing` found that two results which must agree do not."""
+
+    _line = "  {}: {}"
 
 
 def user_frame() -> FrameType | None:

@@ -178,14 +178,12 @@ def _register_dataclass(cls: type) -> None:
 
         def unflatten_node(aux: Any, children: Any) -> Any:
             # __init__ is passed over: it may convert or validate, and leaves can be tracers or placeholders.
-            obj = object.__new__(cls)
+            obj: Any = object.__new__(cls)
             for name, value in (*zip(dynamic, children, strict=True), *zip(static, aux, strict=True)):
                 object.__setattr__(obj, name, value)
             return obj
 
-        optree.register_pytree_node(
-            cls, flatten_node, unflatten_node, path_entry_type=optree.GetAttrEntry, namespace=NAMESPACE
-        )
+        optree.register_pytree_node(cls, flatten_node, unflatten_node, path_entry_type=optree.GetAttrEntry, namespace=NAMESPACE)
         _registered.add(cls)
 
 
@@ -197,4 +195,4 @@ def register(cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unf
         flatten: `obj -> (children, aux)`; `aux` must be hashable and comparable.
         unflatten: `(aux, children) -> obj`; must accept any objects as children.
     """
-    optree.register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)  # type: ignore[arg-type]
+    optree.register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)

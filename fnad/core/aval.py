@@ -46,7 +46,7 @@ def aval_of(x: Any) -> Aval:
     """The abstract value of an array, scalar or tracer."""
     own = getattr(x, "aval", None)
     if own is not None:
-        return own  # type: ignore[no-any-return]
+        return own
     weak = _WEAK_DTYPE.get(x.__class__)
     if weak is not None:
         return Aval((), weak, True)
@@ -58,7 +58,7 @@ def aval_of(x: Any) -> Aval:
 def shape_of(x: Any) -> Shape:
     """The shape of an array, scalar or tracer; faster than `np.shape`."""
     try:
-        return x.shape  # type: ignore[no-any-return]
+        return x.shape
     except AttributeError:
         return np.shape(x)
 

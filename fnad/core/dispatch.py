@@ -10,7 +10,20 @@ import numpy as np
 
 from fnad.errors import InPlaceError, UnsupportedError
 
-ROWS: dict[Any, Callable[..., Any]] = {}
+
+class Rows(dict[Any, Callable[..., Any]]):
+    """NumPy callable -> implementation; a missing one is asked of the providers, then reported."""
+
+    def __missing__(self, function: Any) -> Callable[..., Any]:
+        for provider in PROVIDERS:
+            provider(function)
+        found = self.get(function)
+        if found is None:
+            raise unsupported(function)
+        return found
+
+
+ROWS = Rows()
 UFUNC_METHODS: dict[tuple[np.ufunc, str], Callable[..., Any]] = {}
 REFUSED: dict[Any, str] = {}
 PROVIDERS: list[Callable[[Any], None]] = []
@@ -62,19 +75,6 @@ def refuse(advice: str, *functions: Any) -> None:
         REFUSED[f] = advice
 
 
-def row(function: Any) -> Callable[..., Any]:
-    """The implementation for a NumPy callable, or an error that says what to do."""
-    found = ROWS.get(function)
-    if found is not None:
-        return found
-    for provider in PROVIDERS:
-        provider(function)
-    found = ROWS.get(function)
-    if found is not None:
-        return found
-    raise unsupported(function)
-
-
 _NEUTRAL = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
 
 
@@ -88,11 +88,10 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
             fix="write a = a + x (a new array) instead of an in-place update",
         )
     if method != "__call__":
-        rule = UFUNC_METHODS.get((ufunc, method))
-        if rule is None:
+        if (ufunc, method) not in UFUNC_METHODS:
             raise unsupported_method(ufunc, method)
-        return rule(*inputs, **kwargs)
-    rule = row(ufunc)
+        return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
+    rule = ROWS[ufunc]
     dtype = kwargs.pop("dtype", None)
     unknown = {k: v for k, v in kwargs.items() if not (k in _NEUTRAL and (v is _NEUTRAL[k] or v == _NEUTRAL[k]))}
     if unknown:

@@ -64,8 +64,13 @@ class Graph:
 
     def __str__(self) -> str:
         names = dict(zip(self._variables(), _names(), strict=False))
-        show = lambda v: repr(v.value) if isinstance(v, Literal) else names[v]  # noqa: E731
-        typed = lambda v: f"{names[v]}:{v.aval}"  # noqa: E731
+
+        def show(v: Var | Literal) -> str:
+            return repr(v.value) if isinstance(v, Literal) else names[v]
+
+        def typed(v: Var) -> str:
+            return f"{names[v]}:{v.aval}"
+
         lines = [f"inputs    {' '.join(map(typed, self.inputs))}"]
         lines += [f"constants {' '.join(typed(v) for v, _ in self.constants)}"] if self.constants else []
         for e in self.equations:
@@ -112,11 +117,10 @@ class RecordTracer(Tracer):
 class RecordTrace(Trace):
     """Collects equations instead of computing."""
 
-    name = "recording"
     __slots__ = ("constants", "equations", "numbers")
 
     def __init__(self, function: Any) -> None:
-        super().__init__(function)
+        super().__init__("recording", function)
         self.equations: list[Equation] = []
         self.constants: dict[int, tuple[Var, Any]] = {}  # by identity; the value is held, so that ids stay unique
         self.numbers = itertools.count()
@@ -125,8 +129,8 @@ class RecordTrace(Trace):
         return RecordTracer(self, Var(aval, next(self.numbers)))
 
     def operand(self, x: Any) -> Var | Literal:
-        if x.__class__ is RecordTracer and x._trace is self:
-            return x.var  # type: ignore[no-any-return]
+        if isinstance(x, RecordTracer) and x._trace is self:
+            return x.var
         if x.__class__ in PYTHON_SCALARS or isinstance(x, np.generic):
             return Literal(x)
         if not isinstance(x, Tracer | np.ndarray):
@@ -163,7 +167,10 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
         raise ShapeError("evaluate: one argument per input of the graph", got={"inputs": len(graph.inputs), "arguments": len(args)})
     values: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
     values.update(graph.constants)
-    read = lambda v: v.value if isinstance(v, Literal) else values[v]  # noqa: E731
+
+    def read(v: Var | Literal) -> Any:
+        return v.value if isinstance(v, Literal) else values[v]
+
     for e in graph.equations:
         out = e.primitive(*map(read, e.inputs), **e.params)
         values.update(zip(e.outputs, out if e.primitive.multiple else (out,), strict=True))

@@ -4,7 +4,7 @@
 |---|---|---|---|
 | `infer(*avals, **params)` | recording | shapes and dtypes | an `Aval` (a tuple of them if `multiple`) |
 | `impl(*arrays, **params)` | evaluation | plain arrays | a plain array |
-| `vjp(out, *args, **params)` | reverse mode | output and inputs, plain or outer tracers | one pullback per argument, `None` where there is no derivative; or a `Joint` |
+| `vjp(out, *args, **params)` | reverse mode | output, inputs: plain or outer tracers | one pullback (or `None`) per argument, or a `Joint` |
 | `jvp(out, args, tangents, **params)` | forward mode | as above; a tangent `None` is zero | the output's tangent, or `None` |
 | `batch(args, batched, **params)` | vmap | batch axis 0 where `batched` says so | the output with its batch axis at 0 |
 | `lower(*avals, **params)` | the compiler | shapes and dtypes | how to compute it natively |
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.core import dispatch
-from fnad.core.aval import PYTHON_SCALARS, Aval
+from fnad.core.aval import PYTHON_SCALARS
 from fnad.core.tracer import Tracer
 from fnad.errors import MissingRuleError
 
@@ -36,6 +36,13 @@ class Joint(NamedTuple):
     pull: Callable[[Any], Sequence[Any]]
 
 
+def _absent(rule: str) -> Callable[..., Any]:
+    def ask(self: Primitive, *args: Any, **params: Any) -> Any:
+        raise self.missing(rule)
+
+    return ask
+
+
 class Primitive:
     """An operation with its rules; see the module's table.
 
@@ -48,6 +55,9 @@ class Primitive:
     """Several outputs: `impl` returns a tuple, rules receive and answer tuples."""
     constant = False
     """No output ever depends differentiably on an input (comparisons, argmax, floor)."""
+
+    reads: frozenset[int] | None = None
+    """Positions of the arguments whose contents the pullbacks read; None stands for all."""
 
     def __init__(self, name: str, *, numpy: Any = None, register: bool = True) -> None:
         self.name = name
@@ -76,28 +86,24 @@ class Primitive:
             return keep_weak(out, args)
         return out
 
-    def infer(self, *avals: Aval, **params: Any) -> Any:
-        raise self.missing("infer")
-
-    def impl(self, *args: Any, **params: Any) -> Any:
-        raise self.missing("impl")
-
-    def vjp(self, out: Any, *args: Any, **params: Any) -> Sequence[Pullback | None] | Joint:
-        raise self.missing("vjp")
-
-    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        raise self.missing("jvp")
-
-    def batch(self, args: Sequence[Any], batched: Sequence[bool], **params: Any) -> Any:
-        raise self.missing("batch")
-
-    def lower(self, *avals: Aval, **params: Any) -> Any:
-        raise self.missing("lower")
+    # The rules, with the signatures of the module's table. Declared as callables, for members narrow the parameters.
+    infer: Callable[..., Any] = _absent("infer")
+    impl: Callable[..., Any] = _absent("impl")
+    vjp: Callable[..., Any] = _absent("vjp")
+    jvp: Callable[..., Any] = _absent("jvp")
+    batch: Callable[..., Any] = _absent("batch")
+    lower: Callable[..., Any] = _absent("lower")
 
     def forward(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Sequence[Pullback | None] | Joint]:
         """Output and pullbacks; overridden where the forward pass itself prepares the backward one."""
         out = self(*args, **params)
         return out, self.vjp(out, *args, **params)
+
+    def push(self, args: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+        """Output and its tangent; overridden where one computation gives both."""
+        out = self(*args, **params)
+        with np.errstate(all="ignore"):
+            return out, self.jvp(out, args, tangents, **params)
 
     @classmethod
     def has_rule(cls, rule: str) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
 from fnad.core import dispatch
 from fnad.core.aval import Aval, aval_of
-from fnad.errors import InPlaceError, LeakedTracerError, TracerConversionError, describe_function, user_line
+from fnad.errors import ClosureError, InPlaceError, LeakedTracerError, TracerConversionError, describe_function, user_line
 
 if TYPE_CHECKING:
     from fnad.core.primitive import Primitive
@@ -26,10 +26,10 @@ _levels = itertools.count(1)  # next() on it is atomic: traces of different thre
 class Trace:
     """One run of one transform. Inner transforms start later, so they have the higher level and handle a call first."""
 
-    name: ClassVar[str] = "trace"
-    __slots__ = ("alive", "function", "level")
+    __slots__ = ("alive", "function", "level", "name")
 
-    def __init__(self, function: Any = None) -> None:
+    def __init__(self, name: str, function: Any) -> None:
+        self.name = name
         self.level = next(_levels)
         self.alive = True
         self.function = function
@@ -40,6 +40,16 @@ class Trace:
 
     def close(self) -> None:
         self.alive = False
+
+    def check_foreign(self, outs: tuple[Any, ...], primitive: Primitive) -> None:
+        """Refuse results of a user's function that already belong to this trace: the function closed over a traced value."""
+        for o in outs:
+            if isinstance(o, Tracer) and o._trace is self:
+                raise ClosureError(
+                    f"a function under {primitive.name} closes over a value that {self.name} traces",
+                    got={"function": describe_function(getattr(primitive, "function", None)), "called at": user_line()},
+                    fix="pass that value as an argument of the function",
+                )
 
     def leaked(self) -> LeakedTracerError:
         return LeakedTracerError(
@@ -56,7 +66,7 @@ class Tracer:
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == is elementwise
 
-    _trace: Trace
+    _trace: Any
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -122,11 +132,14 @@ class Tracer:
         return TracerConversionError(
             f"a traced value cannot become {wanted}: its derivative would be lost",
             got={"value": repr(self), "at": user_line()},
-            fix=fix or "fnad.stop_gradient(x) gives the plain value; np.sin instead of math.sin, np.stack([a, b]) instead of np.array([a, b])",
+            fix=fix
+            or "fnad.stop_gradient(x) gives the plain value; np.sin instead of math.sin, np.stack([a, b]) instead of np.array([a, b])",
         )
 
     def __float__(self) -> float:
-        raise self._refuse("a Python float", "keep it as an array: np.sin(x) instead of math.sin(x); fnad.stop_gradient(x) gives the plain value")
+        raise self._refuse(
+            "a Python float", "keep it an array: np.sin(x) instead of math.sin(x); fnad.stop_gradient(x) gives the plain value"
+        )
 
     def __complex__(self) -> complex:
         raise self._refuse("a Python complex")
@@ -179,16 +192,11 @@ class Tracer:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if method == "__call__" and not kwargs:
-            rule = dispatch.ROWS.get(ufunc)
-            if rule is not None:
-                return rule(*inputs)
+            return dispatch.ROWS[ufunc](*inputs)
         return dispatch.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        rule = dispatch.ROWS.get(func)
-        if rule is None:
-            rule = dispatch.row(func)
-        return rule(*args, **kwargs)
+        return dispatch.ROWS[func](*args, **kwargs)
 
     # -- indexing and iteration ----------------------------------------------------------------------------------
 
@@ -235,7 +243,7 @@ class Tracer:
         return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
     def astype(self, dtype: Any, *_args: Any, **_kwargs: Any) -> Any:
-        return np.astype(self, dtype)
+        return dispatch.ROWS[np.astype](self, dtype)
 
     def __copy__(self) -> Any:
         return self
@@ -282,10 +290,10 @@ _BINARY = {
 }  # fmt: skip
 _COMPARE = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal}
 _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
-_METHODS = (
-    "all any argmax argmin argsort choose clip compress conj conjugate cumprod cumsum diagonal dot max mean min nonzero prod ptp "
-    "ravel repeat round searchsorted squeeze std sum swapaxes take trace var copy"
-).split()
+_METHODS = """
+    all any argmax argmin argsort choose clip compress conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero prod ptp
+    ravel repeat round searchsorted squeeze std sum swapaxes take trace var
+""".split()  # noqa: SIM905 (as a list it fills a screen)
 
 for _name, _ufunc in _BINARY.items():
     setattr(Tracer, f"__{_name}__", _ufunc_operator(_ufunc, False))
@@ -312,14 +320,14 @@ class ValueTracer(Tracer):
     @property
     def shape(self) -> tuple[int, ...]:
         try:
-            return self.value.shape  # type: ignore[no-any-return]
+            return self.value.shape
         except AttributeError:  # a Python scalar
             return ()
 
     @property
     def dtype(self) -> np.dtype[Any]:
         try:
-            return self.value.dtype  # type: ignore[no-any-return]
+            return self.value.dtype
         except AttributeError:
             return aval_of(self.value).dtype
 

@@ -88,6 +88,7 @@ class Elementwise(Primitive):
         self.constant = all(s is None for s in slopes)
         self._compute = impl or function
         self._reads = [_reads(s) if callable(s) else () for s in slopes]
+        self.reads = frozenset(r for reads in self._reads for r in reads if r >= 0)
 
     def infer(self, *avals: Aval) -> Aval:
         shape = broadcast_shapes(self.name, *avals)
@@ -161,9 +162,7 @@ class Bilinear(Primitive):
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         (a, b), (ta, tb) = args, tangents
-        return add_tangents(
-            None if ta is None else self(ta, b, **params), None if tb is None else self(a, tb, **params), shape_of(out)
-        )
+        return add_tangents(None if ta is None else self(ta, b, **params), None if tb is None else self(a, tb, **params), shape_of(out))
 
 
 class Reduction(Primitive):

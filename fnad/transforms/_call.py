@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from fnad import tree
+from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, DTypeError, describe_function
+from fnad.errors import ArgumentError, DTypeError, ShapeError, describe_function
 
 
 class Transformed:
@@ -55,9 +56,9 @@ def select(argnums: int | tuple[int, ...], args: tuple[Any, ...], transform: str
     return out
 
 
-def check_differentiable(leaf: Any, path: Callable[[], str], transform: str) -> Any:
-    """A leaf that can be differentiated, as an array, NumPy scalar, Python float or outer tracer; otherwise an error with its path."""
-    if isinstance(leaf, float | complex) or isinstance(leaf, Tracer) and leaf.dtype.kind in "fc":
+def check_differentiable(leaf: Any, path: Callable[[int], str], i: int, transform: str) -> Any:
+    """Leaf `i` as something to differentiate (array, NumPy scalar, Python float, outer tracer), or an error with its path."""
+    if isinstance(leaf, float | complex) or (isinstance(leaf, Tracer) and leaf.dtype.kind in "fc"):
         return leaf
     dtype = getattr(leaf, "dtype", None)
     if isinstance(leaf, np.ndarray) and dtype is not None and dtype.kind in "fc":
@@ -67,9 +68,7 @@ def check_differentiable(leaf: Any, path: Callable[[], str], transform: str) -> 
         fix = "convert it with .astype(float) (or write 1.0 for 1), or pass it as another argument that is not differentiated"
     else:
         kind, fix = type(leaf).__name__, "keep it out of the differentiated arguments, or mark the dataclass field static"
-    raise DTypeError(f"{transform} differentiates floating-point leaves only", got={f"leaf at {path()}": kind}, fix=fix)
-
-
+    raise DTypeError(f"{transform} differentiates floating-point leaves only", got={f"leaf at {path(i)}": kind}, fix=fix)
 
 
 def own(results: list[Any]) -> list[Any]:
@@ -96,6 +95,33 @@ def _count_at(results: list[Any], i: int) -> int:
 
 
 _FRESH_AT = _count_at([np.zeros(1)], 0)
+
+
+def own_array(x: Any) -> Any:
+    """One leaf of an auxiliary result, which may be anything: arrays are copied, so that they share no memory."""
+    return np.array(x, order="C") if isinstance(x, np.ndarray) and x.dtype != object else x
+
+
+def split_aux(out: Any, has_aux: bool, transform: str) -> tuple[Any, Any]:
+    """What a function returned, as (output, aux)."""
+    if not has_aux:
+        return out, None
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise ShapeError(f"{transform}(has_aux=True): the function must return a pair (output, aux)", got={"result": type(out).__name__})
+    return out
+
+
+def check_like(g: Any, aval: Any, what: str, path: str, of: str) -> Any:
+    """A cotangent or tangent that fits a value: same shape, dtype converted where no information is lost."""
+    g = g if isinstance(g, Tracer | np.ndarray | np.generic | float | int | complex) else np.asarray(g)
+    found = aval_of(g)
+    if found.shape != aval.shape:
+        raise ShapeError(f"the {what} must have the shape of {of}", got={f"{what}{path}": found, f"{of}{path}": aval})
+    if found.dtype != aval.dtype:
+        if not np.can_cast(found.dtype, aval.dtype, "same_kind"):
+            raise DTypeError(f"the {what} must have the dtype of {of}", got={f"{what}{path}": found, f"{of}{path}": aval})
+        g = g.astype(aval.dtype) if isinstance(g, Tracer) else np.asarray(g).astype(aval.dtype)[()]
+    return g
 
 
 def leaf_paths(spec: tree.Spec, names: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from fnad.core.aval import aval_of, shape_of
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer
 from fnad.errors import TreeError
-from fnad.transforms._call import check_differentiable, leaf_paths, own
-from fnad.transforms.vjp import VJPTrace, VJPTracer, check_like
+from fnad.transforms._call import check_differentiable, check_like, leaf_paths, own, own_array, split_aux
+from fnad.transforms.vjp import VJPTrace, VJPTracer
 from fnad.typing import Function, PyTree
 
 
@@ -24,7 +25,6 @@ class JVPTracer(ValueTracer):
 
 
 class JVPTrace(Trace):
-    name = "jvp"
     __slots__ = ()
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -38,13 +38,12 @@ class JVPTrace(Trace):
         if primitive.constant:
             return primitive(*values, **params)
         if primitive.has_rule("jvp"):
-            out = primitive(*values, **params)
-            with np.errstate(all="ignore"):
-                tangent = primitive.jvp(out, values, tangents, **params)
+            out, tangent = primitive.push(values, tangents, params)
         else:
             out, tangent = _through_pullback(primitive, values, tangents, params)
         if not primitive.multiple:
             return self.lift(out, tangent)
+        self.check_foreign(out, primitive)
         return tuple(self.lift(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True))
 
     def lift(self, value: Any, tangent: Any) -> Any:
@@ -53,7 +52,7 @@ class JVPTrace(Trace):
         dtype = aval_of(value).dtype
         found = aval_of(tangent).dtype
         if found != dtype:
-            tangent = np.astype(tangent if isinstance(tangent, Tracer) else np.asarray(tangent), dtype)
+            tangent = tangent.astype(dtype) if isinstance(tangent, Tracer) else np.asarray(tangent).astype(dtype)[()]
         return JVPTracer(self, value, tangent)
 
 
@@ -85,6 +84,23 @@ def _through_pullback(primitive: Primitive, values: list[Any], tangents: list[An
     return out, tuple(rows) if primitive.multiple else rows[0]
 
 
+def push_forward(flat: Callable[..., list[Any]], leaves: list[Any], tangents: list[Any], function: Any) -> tuple[list[Any], list[Any]]:
+    """The outputs of a function of flat leaves, and their tangents; None is zero, in and out."""
+    trace = JVPTrace("jvp", function)
+    try:
+        outs = flat(*[x if t is None else JVPTracer(trace, x, t) for x, t in zip(leaves, tangents, strict=True)])
+        mine = [o.__class__ is JVPTracer and o._trace is trace for o in outs]
+    finally:
+        trace.close()
+    return [o.value if m else o for o, m in zip(outs, mine, strict=True)], [
+        o.tangent if m else None for o, m in zip(outs, mine, strict=True)
+    ]
+
+
+def zeros_like(x: Any) -> Any:
+    return np.zeros(shape_of(x), aval_of(x).dtype)
+
+
 def jvp(f: Function, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...], has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function and its directional derivative (Jacobian-vector product).
 
@@ -110,30 +126,26 @@ def jvp(f: Function, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...], 
             raise TreeError(f"jvp: {what} must be a tuple with one entry per argument", got={what: type(given).__name__}, fix="write (x,)")
     leaves, spec = tree.flatten(tuple(primals))
     directions = tree.flatten_as(spec, tuple(tangents), "the tangents", "the primals")
-    trace = JVPTrace(f)
-    try:
-        tracers = []
-        for i, (leaf, t) in enumerate(zip(leaves, directions, strict=True)):
-            names = [f"argument {n}" for n in range(len(primals))]
-            leaf = check_differentiable(leaf, lambda i=i: leaf_paths(spec, names)[i], "jvp")  # type: ignore[misc]
-            t = check_like(t, aval_of(leaf), "tangent", "", "the primal")
-            tracers.append(JVPTracer(trace, leaf, t))
-        out = f(*tree.unflatten(spec, tracers))
-        aux = None
-        if has_aux:
-            out, aux = out
-            aux = tree.map(lambda x: x.value if x.__class__ is JVPTracer and x._trace is trace else x, aux)
+    names = [f"argument {n}" for n in range(len(primals))]
+    for i in range(len(leaves)):
+        leaves[i] = check_differentiable(leaves[i], lambda i: leaf_paths(spec, names)[i], i, "jvp")
+        directions[i] = check_like(directions[i], aval_of(leaves[i]), "tangent", tree.paths(spec)[i], "the primal")
+    specs: list[tree.Spec] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        out, aux = split_aux(f(*tree.unflatten(spec, xs)), has_aux, "jvp")
         outs, out_spec = tree.flatten(out)
-        results = []
-        for o in outs:
-            mine = o.__class__ is JVPTracer and o._trace is trace
-            results.append(o.value if mine else o)
-        for o in outs:
-            mine = o.__class__ is JVPTracer and o._trace is trace
-            results.append(o.tangent if mine else np.zeros(shape_of(o), aval_of(o).dtype))
-    finally:
-        trace.close()
-    del outs, out, tracers, directions
+        aux_leaves, aux_spec = tree.flatten(aux)
+        specs.extend((out_spec, aux_spec))
+        return outs + aux_leaves
+
+    outs, out_tangents = push_forward(flat, leaves, directions, f)
+    out_spec, aux_spec = specs
+    n = out_spec.num_leaves
+    aux = tree.unflatten(aux_spec, map(own_array, outs[n:]))
+    out_tangents = [zeros_like(o) if t is None else t for o, t in zip(outs[:n], out_tangents, strict=False)]
+    results = outs[:n] + out_tangents
+    del outs, out_tangents, leaves, directions
     results = own(results)
-    value, tangent = tree.unflatten(out_spec, results[: out_spec.num_leaves]), tree.unflatten(out_spec, results[out_spec.num_leaves :])
+    value, tangent = tree.unflatten(out_spec, results[:n]), tree.unflatten(out_spec, results[n:])
     return (value, tangent, aux) if has_aux else (value, tangent)

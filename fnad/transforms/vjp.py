@@ -18,7 +18,8 @@ from fnad.core.cotangent import Scattered
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer
 from fnad.errors import DTypeError, ShapeError
-from fnad.transforms._call import Transformed, check_differentiable, leaf_paths, own, select
+from fnad.transforms._call import Transformed, check_differentiable, check_like, leaf_paths, own, own_array, select, split_aux
+from fnad.transforms._keep import Keeper
 from fnad.typing import Function, PyTree
 
 
@@ -32,13 +33,13 @@ class VJPTracer(ValueTracer):
 class VJPTrace(Trace):
     """The tape. Slot i belongs to the i-th traced value: its entry, and its dtype."""
 
-    __slots__ = ("dtypes", "entries", "name")
+    __slots__ = ("dtypes", "entries", "keeper")
 
-    def __init__(self, name: str, function: Any) -> None:  # type: ignore[misc]
-        super().__init__(function)
-        self.name = name
+    def __init__(self, name: str, function: Any) -> None:
+        super().__init__(name, function)
         self.entries: list[Any] = []
         self.dtypes: list[Any] = []
+        self.keeper = Keeper()
 
     def slot(self, value: Any, entry: Any) -> VJPTracer:
         self.entries.append(entry)
@@ -54,19 +55,24 @@ class VJPTrace(Trace):
         values = [a.value if a.__class__ is VJPTracer and a._trace is self else a for a in args]
         if primitive.constant:
             return primitive(*values, **params)
+        reads = primitive.reads
+        for k, a in enumerate(values):
+            if a.__class__ is np.ndarray and a is args[k] and (reads is None or k in reads):
+                values[k] = self.keeper.keep(a)
         out, pulls = primitive.forward(values, params)
-        if pulls.__class__ is Joint:
+        if isinstance(pulls, Joint):
             wanted = tuple((k, a.index) for k, a in enumerate(args) if a.__class__ is VJPTracer and a._trace is self)
-            entry: Any = (wanted, pulls.pull)  # type: ignore[union-attr]
+            entry: Any = (wanted, pulls.pull)
         else:
             entry = [
                 (a.index, pull)
-                for a, pull in zip(args, pulls, strict=True)  # type: ignore[arg-type]
+                for a, pull in zip(args, pulls, strict=True)
                 if pull is not None and a.__class__ is VJPTracer and a._trace is self
             ]
             if not entry:
                 return out
         if primitive.multiple:
+            self.check_foreign(out, primitive)
             return self.several(out, entry)
         return self.slot(out, entry)
 
@@ -78,6 +84,7 @@ class VJPTrace(Trace):
 
     def backward(self, seeds: Sequence[tuple[int, Any]], inputs: int, keep: bool) -> list[Any]:
         """Cotangents of the first `inputs` slots, given those of some outputs. Without `keep` the tape is consumed."""
+        self.keeper.check()
         entries = self.entries
         cotangents: list[Any] = [None] * len(entries)
         buffers: set[int] = set()  # slots whose cotangent is an array that only we hold
@@ -154,14 +161,16 @@ def conform(g: Any, dtype: np.dtype[Any]) -> Any:
         g = g.dense()
     if g.dtype.kind == "c" and dtype.kind != "c":
         g = np.real(g)
-    return np.astype(g, dtype) if isinstance(g, np.ndarray | Tracer) else dtype.type(g)
+    return g.astype(dtype)
 
 
-def _trace_leaves(trace: VJPTrace, leaves: list[Any], spec: tree.Spec, names: Callable[[], Sequence[str]]) -> list[VJPTracer]:
-    return [
-        trace.slot(check_differentiable(leaf, lambda i=i: leaf_paths(spec, names())[i], trace.name), None)  # type: ignore[misc]
-        for i, leaf in enumerate(leaves)
-    ]
+def _trace_leaves(trace: VJPTrace, leaves: list[Any], spec: tree.Spec, numbers: Sequence[int]) -> list[VJPTracer]:
+    """Slots for the leaves of the differentiated arguments; `numbers` are the positions of those arguments."""
+
+    def path(i: int) -> str:
+        return leaf_paths(spec, [f"argument {n}" for n in numbers])[i]
+
+    return [trace.slot(check_differentiable(leaf, path, i, trace.name), None) for i, leaf in enumerate(leaves)]
 
 
 def _untrace(x: Any, trace: Trace) -> Any:
@@ -175,46 +184,27 @@ def _gradient(function: Function, options: tuple[Any, ...], args: tuple[Any, ...
     leaves, spec = tree.flatten(picked)
     trace = VJPTrace(name, function)
     try:
-        tracers = _trace_leaves(trace, leaves, spec, lambda: [f"argument {n}" for n in numbers])
+        tracers = _trace_leaves(trace, leaves, spec, numbers)
         call = list(args)
         for n, value in zip(numbers, tree.unflatten(spec, tracers), strict=True):
             call[n] = value
-        out = function(*call, **kwargs)
-        aux = None
-        if has_aux:
-            if not isinstance(out, tuple) or len(out) != 2:
-                raise ShapeError(f"{name}(has_aux=True): the function must return (loss, aux)", got={"result": type(out).__name__})
-            out, aux = out
-            aux = tree.map(lambda x: _untrace(x, trace), aux)
+        out, aux = split_aux(function(*call, **kwargs), has_aux, name)
+        aux = tree.map(lambda x: _untrace(x, trace), aux)
         value, seed = _scalar_seed(out, trace, name)
         grads = trace.backward(seed, len(leaves), keep=False)
     finally:
         trace.close()
-    del out, call, tracers, trace, seed
+    del out, call, tracers, seed
     for i, leaf in enumerate(leaves):
         grads[i] = like_leaf(grads[i], leaf)
     result = tree.unflatten(spec, own(grads))
-    result = result[0] if isinstance(argnums, int) else result
-    if want_value:
-        first = own([value])[0]
-        if has_aux:
-            aux_leaves, aux_spec = tree.flatten(aux)
-            del aux
-            first = (first, tree.unflatten(aux_spec, _own_arrays(aux_leaves)))
-        return first, result
-    if has_aux:
-        aux_leaves, aux_spec = tree.flatten(aux)
-        del aux
-        return result, tree.unflatten(aux_spec, _own_arrays(aux_leaves))
-    return result
-
-
-def _own_arrays(leaves: list[Any]) -> list[Any]:
-    """`own` for auxiliary results, which may hold anything besides arrays."""
-    for i, x in enumerate(leaves):
-        if isinstance(x, np.ndarray):
-            leaves[i] = np.array(x, order="C") if x.dtype != object else x
-    return leaves
+    if isinstance(argnums, int):
+        result = result[0]
+    aux = tree.map(own_array, aux)
+    if not want_value:
+        return (result, aux) if has_aux else result
+    value = own([value])[0]
+    return ((value, aux) if has_aux else value), result
 
 
 def like_leaf(g: Any, leaf: Any) -> Any:
@@ -238,7 +228,7 @@ def _scalar_seed(out: Any, trace: VJPTrace, name: str) -> tuple[Any, list[tuple[
         raise ShapeError(
             f"{name}: the function must return a scalar, of shape ()",
             got={"shape": aval.shape, "dtype": aval.dtype},
-            fix="reduce it with np.sum or np.mean (or take [0]); for all derivatives of a vector use fnad.jacrev, for a weighted sum of them fnad.vjp",
+            fix="reduce it with np.sum or np.mean (or take [0]); fnad.jacrev gives all derivatives of a vector, fnad.vjp a weighted sum of them",
         )
     if aval.dtype.kind != "f":
         raise DTypeError(
@@ -249,6 +239,18 @@ def _scalar_seed(out: Any, trace: VJPTrace, name: str) -> tuple[Any, list[tuple[
     if not mine:
         return out, []
     return out.value, [(out.index, aval.dtype.type(1))]
+
+
+def pull_back(flat: Callable[..., list[Any]], leaves: list[Any], active: list[bool], g: Sequence[Any], function: Any) -> list[Any]:
+    """Cotangents of the leaves of a function of flat leaves, given those of its outputs; None for the inactive."""
+    trace = VJPTrace("vjp", function)
+    try:
+        outs = flat(*[trace.slot(x, None) if a else x for x, a in zip(leaves, active, strict=True)])
+        seeds = [(o.index, c) for o, c in zip(outs, g, strict=True) if o.__class__ is VJPTracer and o._trace is trace]
+        found = iter(trace.backward(seeds, sum(active), keep=False))
+    finally:
+        trace.close()
+    return [next(found) if a else None for a in active]
 
 
 def grad(f: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Function:
@@ -323,19 +325,6 @@ class Pullback:
         return tuple(tree.unflatten(self._spec, own(grads)))
 
 
-def check_like(g: Any, aval: Any, what: str, path: str, of: str) -> Any:
-    """A cotangent or tangent that fits a value: same shape, dtype converted where no information is lost."""
-    g = g if isinstance(g, Tracer | np.ndarray | np.generic | float | int | complex) else np.asarray(g)
-    found = aval_of(g)
-    if found.shape != aval.shape:
-        raise ShapeError(f"the {what} must have the shape of {of}", got={f"{what}{path}": found, f"{of}{path}": aval})
-    if found.dtype != aval.dtype:
-        if not np.can_cast(found.dtype, aval.dtype, "same_kind"):
-            raise DTypeError(f"the {what} must have the dtype of {of}", got={f"{what}{path}": found, f"{of}{path}": aval})
-        g = np.astype(g if isinstance(g, Tracer) else np.asarray(g), aval.dtype)
-    return g
-
-
 def vjp(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]:
     """The value of a function and its pullback (vector-Jacobian product).
 
@@ -346,12 +335,12 @@ def vjp(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]
 
     Returns:
         `(output, pullback)`, or `(output, pullback, aux)`. `pullback(cotangents)` takes a pytree like the output and
-        returns a tuple with one pytree per primal. It may be called any number of times. The primal arrays must not be
-        changed in place until it is no longer needed.
+        returns a tuple with one pytree per primal. It may be called any number of times.
 
     Raises:
         DTypeError: a leaf of the primals is not floating point.
         TreeError, ShapeError: (by the pullback) the cotangents do not fit the output.
+        InPlaceError: (by the pullback) a large primal array was changed in place in the meantime.
 
     Example:
         >>> import numpy as np, fnad
@@ -361,13 +350,11 @@ def vjp(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]
     """
     leaves, spec = tree.flatten(primals)
     trace = VJPTrace("vjp", f)
+    leaves = [trace.keeper.keep(x) if x.__class__ is np.ndarray else x for x in leaves]
     try:
-        tracers = _trace_leaves(trace, leaves, spec, lambda: [f"argument {n}" for n in range(len(primals))])
-        out = f(*tree.unflatten(spec, tracers))
-        aux = None
-        if has_aux:
-            out, aux = out
-            aux = tree.map(lambda x: _untrace(x, trace), aux)
+        tracers = _trace_leaves(trace, leaves, spec, range(len(primals)))
+        out, aux = split_aux(f(*tree.unflatten(spec, tracers)), has_aux, "vjp")
+        aux = tree.map(lambda x: own_array(_untrace(x, trace)), aux)
         outs, out_spec = tree.flatten(out)
         for path, o in zip(tree.paths(out_spec), outs, strict=True):
             if not isinstance(o, Tracer | np.ndarray | np.generic | float | int | complex):

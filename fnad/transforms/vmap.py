@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -37,11 +38,10 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Trace):
-    name = "vmap"
     __slots__ = ("size",)
 
     def __init__(self, function: Any, size: int) -> None:
-        super().__init__(function)
+        super().__init__("vmap", function)
         self.size = size
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -51,6 +51,7 @@ class BatchTrace(Trace):
         values = [a.value if b else a for a, b in zip(args, batched, strict=True)]
         out = primitive.batch(values, batched, **params)
         if primitive.multiple:
+            self.check_foreign(out, primitive)
             return tuple(BatchTracer(self, o) for o in out)
         return BatchTracer(self, out)
 
@@ -71,7 +72,7 @@ def _vmapped(f: Function, options: tuple[Any, ...], args: tuple[Any, ...], kwarg
     trace = BatchTrace(f, size)
     try:
         tracers = [
-            leaf if axis is None else BatchTracer(trace, np.moveaxis(leaf if isinstance(leaf, Tracer) else np.asarray(leaf), axis, 0))
+            leaf if axis is None else BatchTracer(trace, np.moveaxis(as_array(leaf), axis, 0))
             for leaf, axis in zip(leaves, axes, strict=True)
         ]
         call_args, call_kwargs = tree.unflatten(spec, tracers)
@@ -116,10 +117,33 @@ def _collect(o: Any, axis: int | None, trace: BatchTrace, size: int, spec: tree.
         raise DTypeError("vmap: the function must return arrays", got={f"output{tree.paths(spec)[i]}": type(o).__name__})
     if axis is None:
         if mine:
-            raise ArgumentError("vmap: an output that depends on a mapped argument needs an axis", got={f"out_axes at output{tree.paths(spec)[i]}": None})
+            raise ArgumentError(
+                "vmap: an output that depends on a mapped argument needs an axis", got={f"out_axes at output{tree.paths(spec)[i]}": None}
+            )
         return o
-    value = o.value if mine else np.broadcast_to(o if isinstance(o, Tracer) else np.asarray(o), (size, *shape_of(o)))
+    value = o.value if mine else spread(o, size)
     return value if axis == 0 else np.moveaxis(value, 0, axis)
+
+
+def run_batched(f: Callable[..., list[Any]], args: Sequence[Any], batched: Sequence[bool]) -> tuple[list[Any], list[bool]]:
+    """A function of flat leaves on arguments whose batch axis is axis 0; its flat outputs, and which of them are batched."""
+    size = next(shape_of(a)[0] for a, b in zip(args, batched, strict=True) if b)
+    trace = BatchTrace(f, size)
+    try:
+        outs = f(*[BatchTracer(trace, a) if b else a for a, b in zip(args, batched, strict=True)])
+        mine = [o.__class__ is BatchTracer and o._trace is trace for o in outs]
+    finally:
+        trace.close()
+    return [o.value if m else o for o, m in zip(outs, mine, strict=True)], mine
+
+
+def spread(x: Any, size: int) -> Any:
+    """The same value for every example of a batch."""
+    return np.broadcast_to(as_array(x), (size, *shape_of(x)))
+
+
+def as_array(x: Any) -> Any:
+    return x if isinstance(x, Tracer) else np.asarray(x)
 
 
 def vmap(f: Function, in_axes: PyTree = 0, out_axes: PyTree = 0, axis_size: int | None = None) -> Function:
