@@ -64,13 +64,18 @@ def shape_of(x: Any) -> Shape:
 
 
 def promotion_operand(a: Aval) -> Any:
-    """What stands for `a` in NumPy's promotion functions: a Python scalar type when weak, otherwise the dtype."""
-    return _PYTHON_TYPE[a.dtype.kind] if a.weak else a.dtype
+    """What stands for `a` in NumPy's promotion functions: a Python number type when weak, otherwise the dtype (of a bool always)."""
+    return _PYTHON_TYPE[a.dtype.kind] if a.weak and a.dtype.kind != "b" else a.dtype
 
 
 def result_dtype(*avals: Aval) -> np.dtype[Any]:
     """NumPy's result type (NEP 50) of operands."""
-    return np.result_type(*[promotion_operand(a)(0) if a.weak else a.dtype for a in avals])
+    return np.result_type(*[a.dtype.type(0).item() if a.weak else a.dtype for a in avals])
+
+
+def weak_aval(dtype: np.dtype[Any]) -> Aval:
+    """A Python scalar of a dtype's kind."""
+    return Aval((), _WEAK_DTYPE[_PYTHON_TYPE[dtype.kind]], True)
 
 
 def all_weak(*avals: Aval) -> bool:

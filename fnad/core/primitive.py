@@ -4,7 +4,7 @@
 |---|---|---|---|
 | `infer(*avals, **params)` | recording | shapes and dtypes | an `Aval` (a tuple of them if `multiple`) |
 | `impl(*arrays, **params)` | evaluation | plain arrays | a plain array |
-| `vjp(out, *args, **params)` | reverse mode | output, inputs: plain or outer tracers | one pullback (or `None`) per argument, or a `Joint` |
+| `vjp(out, *args, **params)` | reverse mode | output, inputs: plain or tracers | one pullback (or `None`) per argument, or a `Joint` |
 | `jvp(out, args, tangents, **params)` | forward mode | as above; a tangent `None` is zero | the output's tangent, or `None` |
 | `batch(args, batched, **params)` | vmap | batch axis 0 where `batched` says so | the output with its batch axis at 0 |
 | `lower(*avals, **params)` | the compiler | shapes and dtypes | how to compute it natively |

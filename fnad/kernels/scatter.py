@@ -16,7 +16,7 @@ def flat_index(indices: tuple[Any, ...], sizes: tuple[int, ...]) -> Array:
     Raises:
         IndexError: an index is out of bounds.
     """
-    total: Any = 0
+    total: Any = None
     for index, n in zip(indices, sizes, strict=True):
         i = np.asarray(index, np.intp)
         if i.size:
@@ -25,7 +25,7 @@ def flat_index(indices: tuple[Any, ...], sizes: tuple[int, ...]) -> Array:
                 raise IndexError(f"index {high if high >= n else low} is out of bounds for an axis of size {n}")
             if low < 0:
                 i = np.where(i < 0, i + n, i)
-        total = i if total is 0 else total * n + i  # noqa: F632
+        total = i if total is None else total * n + i
     return np.ravel(total)
 
 

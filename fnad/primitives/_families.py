@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, promotion_operand, result_dtype, shape_of
+from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, promotion_operand, result_dtype, shape_of, weak_aval
 from fnad.core.primitive import Joint, Primitive, Pullback
 from fnad.errors import ShapeError
 from fnad.typing import Shape
@@ -96,8 +96,8 @@ class Elementwise(Primitive):
             wanted = self.function.resolve_dtypes((*map(promotion_operand, avals), None))
             dtype = wanted[-1]
         else:
-            dtype = np.asarray(self._compute(*[np.ones((), a.dtype) if not a.weak else promotion_operand(a)(1) for a in avals])).dtype
-        return Aval(shape, dtype, all_weak(*avals) and not shape)
+            dtype = np.asarray(self._compute(*[np.ones((), a.dtype) if not a.weak else a.dtype.type(1).item() for a in avals])).dtype
+        return weak_aval(dtype) if all_weak(*avals) else Aval(shape, dtype)
 
     def impl(self, *args: Any) -> Any:
         return self._compute(*args)

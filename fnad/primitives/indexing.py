@@ -18,7 +18,7 @@ from fnad.core.cotangent import Scattered
 from fnad.core.tracer import Tracer
 from fnad.errors import ShapeError
 from fnad.kernels import scatter
-from fnad.primitives._families import Linear, Primitive, Pullback, align, broadcast_shapes, expand
+from fnad.primitives._families import Linear, Primitive, Pullback, align, broadcast_shapes
 from fnad.typing import Shape
 
 Range: TypeAlias = tuple[int, int | None, int]
@@ -242,8 +242,9 @@ class SetAt(Update):
         shape_x, shape_v = shape_of(x), shape_of(v)
 
         def pull_values(g: Any) -> Any:
-            rest = len(shape_x) - axis - len(indices)
-            stays = expand(_stays(indices, shape_x[axis : len(shape_x) - rest]), tuple(-1 - i for i in range(rest)))
+            last = axis + len(indices)
+            stays = _stays(indices, shape_x[axis:last])
+            stays = np.reshape(stays, (*shape_of(stays), *(1,) * len(shape_x[last:])))
             return np.where(stays, gather(g, *indices, axis=axis), _zeros((), g))
 
         return (lambda g: self(g, _zeros(shape_v, g), *indices, axis=axis), pull_values, *(None,) * len(indices))

@@ -1,13 +1,14 @@
-"""Changing shape, layout, dtype; nothing is computed."""
+"""Changing shape, layout, dtype, and joining; nothing is computed."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fnad.core.aval import Aval, shape_of
+from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.errors import ShapeError
 from fnad.primitives._families import Linear, Primitive, Pullback, unbroadcast
 from fnad.typing import Shape
@@ -91,6 +92,76 @@ class Cast(Linear):
         return self(args[0], dtype=dtype)
 
 
+class Concatenate(Primitive):
+    """Arrays that differ in the size of `axis` at most, one after the other along it."""
+
+    def infer(self, *arrays: Aval, axis: int) -> Aval:
+        first, *others = (a.shape[:axis] + a.shape[axis + 1 :] for a in arrays)
+        if any(shape != first for shape in others):
+            raise ShapeError(
+                "concatenate: all axes but the one along which arrays are joined must have equal sizes",
+                got={"axis": axis, **{f"array {i}": a for i, a in enumerate(arrays)}},
+            )
+        shape = list(arrays[0].shape)
+        shape[axis] = sum(a.shape[axis] for a in arrays)
+        return Aval(tuple(shape), _strong_dtype(arrays))
+
+    def impl(self, *arrays: Any, axis: int) -> Any:
+        return np.concatenate(arrays, axis)
+
+    def vjp(self, out: Any, *arrays: Any, axis: int) -> Sequence[Pullback]:
+        stops = list(itertools.accumulate((shape_of(a)[axis] for a in arrays), initial=0))
+        lead = (slice(None),) * axis
+        return [lambda g, at=(*lead, slice(i, j)): g[at] for i, j in itertools.pairwise(stops)]  # type: ignore[misc]
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Any:
+        return _joined(self, out, args, tangents, axis)
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int) -> Any:
+        return self(*_batch_all(args, batched), axis=axis + 1)
+
+
+class Stack(Primitive):
+    """Arrays of one shape, side by side along a new axis."""
+
+    def infer(self, *arrays: Aval, axis: int) -> Aval:
+        shape = arrays[0].shape
+        if any(a.shape != shape for a in arrays):
+            raise ShapeError("stack: all arrays must have the same shape", got={f"array {i}": a for i, a in enumerate(arrays)})
+        return Aval((*shape[:axis], len(arrays), *shape[axis:]), _strong_dtype(arrays))
+
+    def impl(self, *arrays: Any, axis: int) -> Any:
+        return np.stack(arrays, axis)
+
+    def vjp(self, out: Any, *arrays: Any, axis: int) -> Sequence[Pullback]:
+        lead = (slice(None),) * axis
+        return [lambda g, at=(*lead, i): g[at] for i in range(len(arrays))]  # type: ignore[misc]
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Any:
+        return _joined(self, out, args, tangents, axis)
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int) -> Any:
+        return self(*_batch_all(args, batched), axis=axis + 1)
+
+
+def _strong_dtype(arrays: Sequence[Aval]) -> np.dtype[Any]:
+    """The common dtype where Python scalars count as arrays of their own dtype, as in functions that make arrays of them first."""
+    return np.result_type(*[a.dtype for a in arrays])
+
+
+def _joined(primitive: Primitive, out: Any, args: Sequence[Any], tangents: Sequence[Any], axis: int) -> Any:
+    if all(t is None for t in tangents):
+        return None
+    zero = np.zeros((), aval_of(out).dtype)
+    rows = [np.broadcast_to(zero, shape_of(a)) if t is None else t for a, t in zip(args, tangents, strict=True)]
+    return primitive(*rows, axis=axis)
+
+
+def _batch_all(args: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
+    n = next(shape_of(a)[0] for a, b in zip(args, batched, strict=True) if b)
+    return [a if b else np.broadcast_to(a, (n, *shape_of(a))) for a, b in zip(args, batched, strict=True)]
+
+
 class StopGradient(Primitive):
     """The value, cut off from differentiation."""
 
@@ -110,4 +181,6 @@ reshape = Reshape("reshape")
 transpose = Transpose("transpose")
 broadcast_to = BroadcastTo("broadcast_to")
 cast = Cast("cast")
+concatenate = Concatenate("concatenate")
+stack = Stack("stack")
 stop = StopGradient("stop_gradient")

@@ -18,11 +18,11 @@ _BACKWARD = {"float32": kernels.backward_float32, "float64": kernels.backward_fl
 
 
 class SoftmaxCrossEntropy(Primitive):
-    """log(sum(exp(x), 1)) - x[i, y[i]] for every row i.
+    """log(sum_j exp(x[i, j])) - x[i, y[i]] for every row i.
 
     x (n, c) float, y (n,) integer in [0, c) -> (n,)
 
-    No forward rule: the pullback is a primitive of its own, linear in the cotangent, and is transposed.
+    It has no forward rule: the pullback is a primitive of its own, linear in the cotangent, and is transposed.
     """
 
     def infer(self, logits: Aval, labels: Aval) -> Aval:
@@ -30,18 +30,18 @@ class SoftmaxCrossEntropy(Primitive):
         return Aval(logits.shape[:1], logits.dtype)
 
     def impl(self, logits: Any, labels: Any) -> Any:
-        dtype, x, y = logits.dtype, _ready(logits), np.ascontiguousarray(labels, np.int64)
+        x, y = _ready(logits), np.ascontiguousarray(labels, np.int64)
         losses = np.empty(x.shape[0], x.dtype)
         bad = _FORWARD[x.dtype.name](x, y, np.empty(x.shape[1], x.dtype), losses)
         _check_label(bad, y, x.shape[1])
-        return losses.astype(dtype, copy=False)
+        return losses.astype(logits.dtype, copy=False)
 
     def vjp(self, out: Any, logits: Any, labels: Any) -> Sequence[Pullback | None]:
         return (lambda g: softmax_cross_entropy_pullback(g, logits, labels), None)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
-        n, (logits, labels) = _rows(args, batched, (2, 1))
-        return np.reshape(self(logits, labels), (n, -1))
+        shape, rows = _merge_batch(args, batched)
+        return np.reshape(self(*rows), shape)
 
 
 class SoftmaxCrossEntropyPullback(Primitive):
@@ -55,20 +55,68 @@ class SoftmaxCrossEntropyPullback(Primitive):
         return Aval(logits.shape, logits.dtype)
 
     def impl(self, g: Any, logits: Any, labels: Any) -> Any:
-        dtype, x, y = logits.dtype, _ready(logits), np.ascontiguousarray(labels, np.int64)
+        x, y = _ready(logits), np.ascontiguousarray(labels, np.int64)
         out = np.empty(x.shape, x.dtype)
         bad = _BACKWARD[x.dtype.name](np.ascontiguousarray(g, x.dtype), x, y, out)
         _check_label(bad, y, x.shape[1])
-        return out.astype(dtype, copy=False)
+        return out.astype(logits.dtype, copy=False)
 
     def vjp(self, out: Any, g: Any, logits: Any, labels: Any) -> Sequence[Pullback | None]:
-        return (
-            lambda c: np.sum(guarded(c, _softmax(logits, labels)[1]), axis=1),
-            lambda c: guarded(c, expand(g, (1,))) if False else _hessian_product(c, g, logits, labels),
-            None,
-        )
+        def to_cotangent(c: Any) -> Any:
+            exps, total = _exponentials(logits)
+            hot = expand(labels, (1,)) == np.arange(shape_of(logits)[1])
+            rest = np.sum(np.where(hot, 0, exps), axis=1, keepdims=True)
+            return np.sum(guarded(c, np.where(hot, -rest, exps) / total), axis=1)
+
+        def to_logits(c: Any) -> Any:
+            exps, total = _exponentials(logits)
+            p = exps / total
+            part = guarded(c, p)
+            return guarded(expand(g, (1,)), part - guarded(np.sum(part, axis=1, keepdims=True), p))
+
+        return (to_cotangent, to_logits, None)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
-        n, (g, logits, labels) = _rows(args, batched, (1, 2, 1))
-        out = self(g, logits, labels)
-        return np.reshape(out, (n, -1, shape_of(out)[1]))
+        shape, rows = _merge_batch(args, batched)
+        return np.reshape(self(*rows), (*shape, shape_of(rows[1])[1]))
+
+
+def _exponentials(logits: Any) -> tuple[Any, Any]:
+    """exp(x - max) of every row, and its sum (n, 1): their quotient is the softmax, whose derivative the shift does not touch."""
+    exps = np.exp(logits - stop(np.max(logits, axis=1, keepdims=True, initial=-np.inf)))
+    return exps, np.sum(exps, axis=1, keepdims=True)
+
+
+def _merge_batch(args: Sequence[Any], batched: Sequence[bool]) -> tuple[tuple[int, int], list[Any]]:
+    """Arguments with the batch axis merged into the rows, and the shape (batch, rows) that it had."""
+    size = next(shape_of(a)[0] for a, b in zip(args, batched, strict=True) if b)
+    full = [a if b else np.broadcast_to(a, (size, *shape_of(a))) for a, b in zip(args, batched, strict=True)]
+    shape = (size, shape_of(full[0])[1])
+    return shape, [np.reshape(a, (size * shape[1], *shape_of(a)[2:])) for a in full]
+
+
+def _ready(logits: Any) -> Any:
+    """What the kernels take: float16 is computed in float32, and rounded at the end."""
+    return np.ascontiguousarray(logits, np.float32 if logits.dtype.itemsize == 2 else logits.dtype.newbyteorder("="))
+
+
+def _check(name: str, logits: Aval, labels: Aval) -> None:
+    if len(logits.shape) != 2 or labels.shape != logits.shape[:1]:
+        raise ShapeError(f"{name}: logits (n, classes) and labels (n,)", got={"logits": logits, "labels": labels})
+    if logits.dtype.kind != "f" or logits.dtype.itemsize > 8:
+        raise DTypeError(f"{name}: logits are float16, float32 or float64", got={"logits": logits}, fix="convert them with .astype(float)")
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: labels are integers", got={"labels": labels}, fix="convert them with .astype(np.int64)")
+
+
+def _check_label(bad: int, labels: Any, classes: int) -> None:
+    if bad >= 0:
+        raise BoundsError(
+            "a class label must lie in [0, number of classes)",
+            got={"label": int(labels[bad]), "at row": bad, "number of classes": classes},
+            fix="check the labels; rows to leave out are marked with ignore_index",
+        )
+
+
+softmax_cross_entropy = SoftmaxCrossEntropy("softmax_cross_entropy")
+softmax_cross_entropy_pullback = SoftmaxCrossEntropyPullback("softmax_cross_entropy_pullback")

@@ -38,6 +38,7 @@ class Case:
     names: list[str]
     out_names: list[str]
     history: tuple[str, ...] = ()  # the modes that made this function of the user's, outermost last
+    precision: float = 0.0  # machine epsilon of the coarsest dtype seen so far
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class _Check:
         with np.errstate(all="ignore"):
             self.outs = [np.asarray(o) for o in case.function(*case.args)]
             self.wide_outs = [np.asarray(o) for o in case.function(*self.wide)]
-        precision = max((float(np.finfo(real_dtype(o.dtype)).eps) for o in self.wide_outs), default=0.0)
+        precision = max(case.precision, *(float(np.finfo(real_dtype(o.dtype)).eps) for o in self.wide_outs))
         self.precision, self.step = precision, settings.eps or precision ** (1 / 3)
         self.scale = [np.maximum(1.0, abs(np.asarray(w))) for w in self.wide]
         self.directions = [_narrow(self._draw(w) * s, a) for w, s, a in zip(self.wide, self.scale, case.args, strict=True)]
@@ -301,9 +302,9 @@ class _Check:
         history = (*case.history, mode)
         if mode == "fwd":
             names, outs = [f"direction of {name}" for name in case.names], [f"tangent of {name}" for name in case.out_names]
-            return Case(forward, case.args + self.directions, case.names + names, outs, history)
+            return Case(forward, case.args + self.directions, case.names + names, outs, history, self.precision)
         names, outs = [f"cotangent of {name}" for name in case.out_names], [f"gradient of {name}" for name in case.names]
-        return Case(reverse, case.args + self.cotangents, case.names + names, outs, history)
+        return Case(reverse, case.args + self.cotangents, case.names + names, outs, history, self.precision)
 
     # -- reports -------------------------------------------------------------------------------------------------
 

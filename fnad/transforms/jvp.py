@@ -52,6 +52,8 @@ class JVPTrace(Trace):
         dtype = aval_of(value).dtype
         found = aval_of(tangent).dtype
         if found != dtype:
+            if found.kind == "c" and dtype.kind != "c":
+                tangent = np.real(tangent)
             tangent = tangent.astype(dtype) if isinstance(tangent, Tracer) else np.asarray(tangent).astype(dtype)[()]
         return JVPTracer(self, value, tangent)
 

@@ -22,7 +22,7 @@ class Sample:
     order: int = 2
 
     def __str__(self) -> str:
-        shapes = [f"{np.asarray(a).dtype}{list(np.shape(a))}" if not isinstance(a, int | float) else repr(a) for a in self.args]
+        shapes = [f"{np.asarray(a).dtype}{list(np.shape(a))}" for a in self.args]
         params = [f"{k}={v}" for k, v in self.params.items()]
         return " ".join([*shapes, *params, *([] if self.smooth else ["special"])])
 
@@ -120,6 +120,11 @@ def _(rng):
         Sample((real(rng, 1),), {"shape": (0,)}),
         Sample((cplx(rng, 1),), {"shape": (2,)}),
     ]
+
+
+@samples("stop_gradient")
+def _(rng):
+    return [Sample((np.arange(3),)), Sample((np.array(True),))]  # its derivative is zero on purpose: see test_constant_has_no_derivative
 
 
 @samples("cast")

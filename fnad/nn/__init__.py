@@ -1,0 +1,3 @@
+"""Neural networks as pure functions of arrays. `functional` has PyTorch's names and argument order, data first."""
+
+from fnad.nn import functional as functional

@@ -1,0 +1,152 @@
+"""Losses with the semantics of `torch.nn.functional`, for arrays and tracers alike."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fnad.core.aval import aval_of, shape_of
+from fnad.core.tracer import Tracer
+from fnad.errors import ArgumentError, DTypeError, ShapeError
+from fnad.primitives.shape import stop
+from fnad.primitives.softmax import softmax_cross_entropy
+from fnad.typing import Array, ArrayLike
+
+
+def cross_entropy(
+    input: ArrayLike,
+    target: ArrayLike,
+    weight: ArrayLike | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Array:
+    r"""Cross-entropy between the softmax of logits and class labels or class probabilities.
+
+    With `x` = input, `y` = target, `w` = weight (1 if None), `eps` = label_smoothing, and
+    `logp[n, c] = x[n, c] - log(sum_k exp(x[n, k]))`, example `n` has the loss
+
+        labels:        l[n] = -(1 - eps) w[y[n]] logp[n, y[n]] - eps / C sum_c w[c] logp[n, c]      (0 if y[n] == ignore_index)
+        probabilities: l[n] = -sum_c w[c] ((1 - eps) y[n, c] + eps / C) logp[n, c]
+
+    Args:
+        input: Logits: (C,), (N, C) or (N, C, d1, ...), floating point.
+        target: Integer labels in [0, C), of the input's shape without C; or probabilities of the input's shape.
+        weight: (C,), a factor per class.
+        ignore_index: Examples with this label count neither in the sum nor in the mean. Labels only.
+        reduction: "none" (a loss per example), "sum", or "mean": the sum over the sum of `w[y[n]]` for labels (over the
+            number of examples for probabilities).
+        label_smoothing: How much of the target is spread evenly over the classes, in [0, 1].
+
+    Returns:
+        The loss in the input's dtype: of shape (), or for "none" of the input's shape without C.
+
+    Raises:
+        BoundsError: (an IndexError) a label lies outside [0, C); it names the label.
+        ShapeError, DTypeError, ArgumentError: arguments do not fit, or an option is outside its range.
+
+    Differences from PyTorch: a right answer of high confidence keeps its digits (`log1p` instead of a difference from
+    1); an ignored example has gradient 0 even if its logits are not finite; the deprecated `size_average` and `reduce`
+    do not exist.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> from fnad.nn import functional as F
+        >>> logits, labels = np.array([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), np.array([0, 2])
+        >>> print(F.cross_entropy(logits, labels, reduction="none").round(4))
+        [0.2395 1.0986]
+        >>> print(fnad.grad(F.cross_entropy)(logits, labels).round(4))
+        [[-0.1065  0.0533  0.0533]
+         [ 0.1667  0.1667 -0.3333]]
+
+    Reference: `torch.nn.functional.cross_entropy` of PyTorch 2.13. Label smoothing: Szegedy et al., Rethinking the
+    Inception Architecture for Computer Vision, 2016.
+    """
+    x, y = _array(input), _array(target)
+    _check_options(x, y, weight, ignore_index, reduction, label_smoothing)
+    axis = min(x.ndim, 2) - 1
+    shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+    w = None if weight is None else _cast(_array(weight), x.dtype)
+    if y.shape == x.shape:
+        rows, target_rows = _rows(x, axis), _rows(_cast(y, x.dtype), axis)
+        losses, total = _of_probabilities(rows, target_rows, w, float(label_smoothing))
+    else:
+        losses, total = _of_labels(_rows(x, axis), np.reshape(y, (-1,)), w, ignore_index, float(label_smoothing))
+    if reduction == "none":
+        return np.reshape(losses, shape)
+    return np.sum(losses) / total if reduction == "mean" else np.sum(losses)
+
+
+def _of_labels(x: Array, y: Array, w: Array | None, ignore_index: int, smoothing: float) -> tuple[Array, Array | int]:
+    """Loss per row for labels, and what their sum is divided by for the mean."""
+    ignored: Any = y == ignore_index
+    if not isinstance(y, Tracer) and not ignored.any():
+        ignored = None
+    else:
+        y = np.where(ignored, 0, y)
+    losses = softmax_cross_entropy(x, y)
+    share: Any = None if w is None else np.take(w, y)
+    if share is not None:
+        losses = losses * share
+    if smoothing:
+        logp = _log_softmax(x)
+        spread = -np.sum(logp if w is None else logp * w, axis=1)
+        losses = (1 - smoothing) * losses + (smoothing / x.shape[1]) * spread
+    if ignored is not None:
+        losses = np.where(ignored, 0, losses)
+        share = np.where(ignored, 0, np.ones((), x.dtype) if share is None else share)
+    return losses, y.shape[0] if share is None else np.sum(share)
+
+
+def _of_probabilities(x: Array, y: Array, w: Array | None, smoothing: float) -> tuple[Array, int]:
+    """Loss per row for class probabilities, and the number of rows."""
+    if smoothing:
+        y = (1 - smoothing) * y + smoothing / x.shape[1]
+    terms = y * _log_softmax(x)
+    return -np.sum(terms if w is None else terms * w, axis=1), x.shape[0]
+
+
+def _log_softmax(x: Array) -> Array:
+    z = x - stop(np.max(x, axis=1, keepdims=True, initial=-np.inf))
+    return z - np.log(np.sum(np.exp(z), axis=1, keepdims=True))
+
+
+def _array(x: ArrayLike) -> Array:
+    return x if isinstance(x, Tracer) else np.asarray(x)
+
+
+def _cast(x: Array, dtype: Any) -> Array:
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
+def _rows(x: Array, axis: int) -> Array:
+    """(..., classes, ...) -> (examples, classes)"""
+    x = np.moveaxis(x, axis, -1)
+    return np.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+
+
+def _check_options(x: Array, y: Array, weight: Any, ignore_index: int, reduction: str, smoothing: float) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ArgumentError("cross_entropy: reduction is 'none', 'mean' or 'sum'", got={"reduction": repr(reduction)})
+    if not 0 <= smoothing <= 1:
+        raise ArgumentError("cross_entropy: label_smoothing lies in [0, 1]", got={"label_smoothing": smoothing})
+    if x.dtype.kind != "f" or x.dtype.itemsize > 8:
+        raise DTypeError(
+            "cross_entropy: the input is float16, float32 or float64", got={"input": aval_of(x)}, fix="convert it with .astype(float)"
+        )
+    axis = min(x.ndim, 2) - 1
+    if x.ndim == 0 or y.shape not in (x.shape, (*x.shape[:axis], *x.shape[axis + 1 :])):
+        raise ShapeError(
+            "cross_entropy: the target has the input's shape without the class axis (labels), or the input's shape (probabilities)",
+            got={"input": aval_of(x), "target": aval_of(y)},
+            fix="the class axis of the input is axis 1, or axis 0 of a single example",
+        )
+    wanted, called = ("f", "probabilities are floating point") if y.shape == x.shape else ("iu", "labels are integers")
+    if y.dtype.kind not in wanted:
+        raise DTypeError(f"cross_entropy: {called}", got={"target": aval_of(y), "input": aval_of(x)})
+    if y.shape == x.shape and ignore_index >= 0:
+        raise ArgumentError("cross_entropy: ignore_index is for labels, not for probabilities", got={"ignore_index": ignore_index})
+    if weight is not None and shape_of(weight) != (x.shape[axis],):
+        raise ShapeError("cross_entropy: weight has one entry per class", got={"weight": aval_of(weight), "classes": x.shape[axis]})
