@@ -59,6 +59,9 @@ class Primitive:
     reads: frozenset[int] | None = None
     """Positions of the arguments whose contents the pullbacks read; None stands for all."""
 
+    strong = False
+    """The output has a dtype of its own even if all arguments are Python scalars (a cast)."""
+
     def __init__(self, name: str, *, numpy: Any = None, register: bool = True) -> None:
         self.name = name
         self.__name__ = name
@@ -82,7 +85,7 @@ class Primitive:
         if top is not None:
             return top.process(self, args, params)
         out = self.impl(*args, **params)
-        if args and args[0].__class__ in PYTHON_SCALARS and not self.multiple:
+        if args and args[0].__class__ in PYTHON_SCALARS and not self.multiple and not self.strong:
             return keep_weak(out, args)
         return out
 

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad.core.aval import aval_of, shape_of
+from fnad.core.aval import shape_of
 from fnad.core.dispatch import implements, refuse
 from fnad.core.tracer import Tracer, ValueTracer
 from fnad.errors import ConcretizationError, UnsupportedError, user_line
-from fnad.numpy.metadata import normalise_axis, refuse_out
+from fnad.numpy.metadata import normalise_axis
+from fnad.numpy.reductions import refuse_out
 from fnad.primitives import indexing as prims
 from fnad.primitives import shape as shape_prims
 from fnad.typing import Shape
@@ -46,6 +47,7 @@ class _Rows:
 
 
 _MARKS = (type(None), type(Ellipsis), slice)
+_STATIC = (int, *_MARKS)
 
 
 @implements(operator.getitem)
@@ -86,7 +88,7 @@ def plan(index: Any, shape: Shape) -> Plan:
     """
     items = [_item(i) for i in (index if isinstance(index, tuple) else (index,))]
     _fill(items, len(shape))
-    advanced = any(isinstance(i, _Mask | _Rows) or not isinstance(i, int | _MARKS) and shape_of(i) for i in items)
+    advanced = any(isinstance(i, _Mask | _Rows) or not isinstance(i, _STATIC) and shape_of(i) for i in items)
     static: list[Any] = []
     indices: list[Any] = []
     places: list[int] = []  # where in the statically indexed array the axes to index are
@@ -130,7 +132,7 @@ def _item(i: Any) -> Any:
     """One entry of an index: None, Ellipsis, a slice, an int, a mask, or an integer array of known or unknown entries."""
     if isinstance(i, bool | np.bool_):
         return _Rows(bool(i))
-    if isinstance(i, int | _MARKS):
+    if isinstance(i, _STATIC):
         return i
     if isinstance(i, Tracer):
         value = known(i)
@@ -315,25 +317,19 @@ def flatnonzero(a: Any) -> Any:
 
 @implements(np.unravel_index)
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """Of unknown indices it is not checked that they are in range."""
+    plain = known(indices)
+    if plain is not None:
+        return np.unravel_index(plain, shape, order)
     if order not in ("C", "F"):
         raise ValueError("only 'C' or 'F' order is permitted")
-    sizes = (operator.index(shape),) if isinstance(shape, int | np.integer) else tuple(shape)
+    sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
     out: list[Any] = []
     rest = integer_index(indices, "np.unravel_index")
     for n in sizes[::-1] if order == "C" else sizes:
         out.append(rest % n)
         rest = rest // n
     return tuple(out[::-1] if order == "C" else out)
-
-
-@implements(np.ravel_multi_index)
-def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise", order: str = "C") -> Any:
-    if mode != "raise" or order != "C" or aval_of(dims).ndim != 1:
-        raise UnsupportedError("np.ravel_multi_index of traced indices takes mode='raise' and order='C' only")
-    total: Any = 0
-    for i, n in zip(multi_index, dims, strict=True):
-        total = total * n + integer_index(i, "np.ravel_multi_index")
-    return total
 
 
 refuse(

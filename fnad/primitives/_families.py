@@ -96,7 +96,8 @@ class Elementwise(Primitive):
             wanted = self.function.resolve_dtypes((*map(promotion_operand, avals), None))
             dtype = wanted[-1]
         else:
-            dtype = np.asarray(self._compute(*[np.ones((), a.dtype) if not a.weak else a.dtype.type(1).item() for a in avals])).dtype
+            with np.errstate(all="ignore"):
+                dtype = np.asarray(self._compute(*[np.ones((), a.dtype) if not a.weak else a.dtype.type(1).item() for a in avals])).dtype
         return weak_aval(dtype) if all_weak(*avals) else Aval(shape, dtype)
 
     def impl(self, *args: Any) -> Any:
@@ -183,7 +184,7 @@ class Reduction(Primitive):
         return x.dtype
 
     def infer(self, x: Aval, *, axis: tuple[int, ...]) -> Aval:
-        return Aval(tuple(n for i, n in enumerate(x.shape) if i not in axis), self.result(x))
+        return weak_aval(self.result(x)) if x.weak else Aval(tuple(n for i, n in enumerate(x.shape) if i not in axis), self.result(x))
 
     def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
         return self.function(x, axis=axis)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of
-from fnad.primitives._families import Elementwise, Linear, Primitive, Pullback, Unary
+from fnad.primitives._families import Linear, Primitive, Pullback, Unary
 
 _LN2, _LN10 = 0.6931471805599453, 2.302585092994046
 _DEGREE = 0.017453292519943295
@@ -30,7 +30,7 @@ def _abs_slope(x: Any) -> Any:
 
 def _root_slope(out: Any) -> Any:
     zero = out == 0
-    return np.where(zero, 0.0, 0.5) / np.where(zero, 1.0, out)
+    return np.where(zero, 0, 0.5 / np.where(zero, 1, out))
 
 
 def _arcsinh_slope(x: Any) -> Any:
@@ -103,7 +103,7 @@ fabs = Unary("fabs", np.fabs, np.sign, special=(0.0,))
 sign = Unary("sign", np.sign, numpy=(), special=(0.0,))
 floor = Unary("floor", np.floor)
 ceil = Unary("ceil", np.ceil)
-trunc = Unary("trunc", np.trunc, numpy=(np.trunc, np.fix))
+trunc = Unary("trunc", np.trunc)
 rint = Unary("rint", np.rint)
 
 isnan = Unary("isnan", np.isnan, kinds="fc")
@@ -111,7 +111,7 @@ isinf = Unary("isinf", np.isinf, kinds="fc")
 isfinite = Unary("isfinite", np.isfinite, kinds="fc")
 signbit = Unary("signbit", np.signbit)
 logical_not = Unary("logical_not", np.logical_not, kinds="fcib")
-invert = Unary("invert", np.invert, numpy=(np.invert,), kinds="ib")
+invert = Unary("invert", np.invert, kinds="ib")
 
 
 class Round(Primitive):
@@ -171,5 +171,3 @@ round = Round("round")
 real = Real("real", np.real)
 imag = Imag("imag", np.imag)
 conjugate = Conjugate("conjugate", np.conjugate)
-
-__all__ = ["Elementwise"]

@@ -75,6 +75,8 @@ class BroadcastTo(Linear):
 class Cast(Linear):
     """The same values in another dtype. To an integer or boolean dtype there is no derivative; complex to real drops the imaginary part."""
 
+    strong = True
+
     def infer(self, x: Aval, *, dtype: np.dtype[Any]) -> Aval:
         return Aval(x.shape, dtype)
 

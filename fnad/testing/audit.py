@@ -162,7 +162,7 @@ class Audit:
             names = [f"output {k}" for k, o in enumerate(outs) if aval_of(o).dtype.kind in "fc"]
             case = Case(function, [args[i] for i in self.floating], [f"argument {i}" for i in self.floating], names)
             rng = np.random.default_rng(0)
-            settings = Settings(("fwd", "rev"), *tolerances, rng, finite_only=not smooth, what=f"{self.what}{note}")
+            settings = Settings(("fwd", "rev"), *tolerances, rng, ordinary_only=not smooth, what=f"{self.what}{note}")
             check_case(case, order, settings)
 
     def batched(self) -> None:

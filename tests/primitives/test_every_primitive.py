@@ -78,6 +78,8 @@ def test_infer_of_all_dtypes(name):
     arity = len(REGISTRY[name].slopes)
     if arity > 2:
         operands = operands[:: len(operands) // 8]
+    if name == "power":
+        operands = [a for a in operands if np.asarray(a).dtype != bool]  # NumPy's own ** and np.power differ for them
     for args in itertools.product(operands, repeat=arity):
         foretells(REGISTRY[name], *args)
 
