@@ -124,3 +124,17 @@ def test_vmap_prefixes():
         fnad.vmap(f, in_axes=({"a": 0, "c": 1}, None))(p, 2.0)
     with pytest.raises(ShapeError, match="same size"):
         fnad.vmap(f, in_axes=(0, None))(p, 2.0)
+
+
+def test_scalars_of_every_kind_are_leaves():
+    for x in (2.0, np.float64(2), np.float32(2), np.array(2.0), np.array(2, np.float32)):
+        g = fnad.grad(lambda x: x * x)(x)
+        assert g == 4
+        assert g.dtype == np.asarray(x).dtype
+        assert isinstance(g, np.generic)
+
+
+@pytest.mark.parametrize("x", [np.ma.masked_array([1.0, 2.0], mask=[0, 1]), np.matrix([[1.0]])])
+def test_subclasses_of_ndarray_are_refused(x):
+    with pytest.raises(TypeError, match="asarray"):
+        fnad.grad(lambda x: 0.0)(x)

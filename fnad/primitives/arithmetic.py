@@ -22,7 +22,7 @@ def quotient(x: Any, y: Any) -> Any:
 def _ratio(x: Any, r: Any) -> Any:
     """x / r, and 0 where r is 0."""
     zero = r == 0
-    return np.where(zero, 0, x) / np.where(zero, 1, r)
+    return np.where(zero, 0, x / np.where(zero, 1, r))
 
 
 def _power(x: Any, y: Any) -> Any:
@@ -32,7 +32,7 @@ def _power(x: Any, y: Any) -> Any:
 
 def _power_slope_base(x: Any, y: Any) -> Any:
     if y.__class__ in PYTHON_SCALARS:
-        return 0 if y == 0 else x * 0 + 1 if y == 1 else y * power(x, y - 1)
+        return y if y in (0, 1) else 2 * x if y == 2 else y * power(x, y - 1)
     # Only x = y = 0 is set aside: elsewhere the expression must keep its own derivative with respect to y.
     flat = (x == 0) & (y == 0)
     return np.where(flat, 0, y * np.where(flat, 1, x) ** np.where(flat, 1, y - 1))
@@ -40,7 +40,9 @@ def _power_slope_base(x: Any, y: Any) -> Any:
 
 def _power_slope_exponent(x: Any, y: Any, out: Any) -> Any:
     if is_complex(out):
-        x = x + 0j
+        x = x + 0j  # log must not see a negative real number
+    if x.__class__ in PYTHON_SCALARS and x != 0:
+        return out * log(x)
     flat = (x == 0) & (np.real(y) >= 0)
     return np.where(flat, 0, out * log(np.where(flat, 1, x)))
 
@@ -59,9 +61,9 @@ def _share(x: Any, y: Any, out: Any) -> Any:
 def _softmax_of_two(x: Any, y: Any, scale: float) -> Any:
     """exp(x) / (exp(x) + exp(y)), exp to the base whose logarithm is `scale`; 0 where both are -inf, a half where both are inf."""
     same = np.isinf(x) & (x == y)
-    difference = np.where(same, 0, x) - np.where(same, 0, y)
+    difference = np.where(same, 0, x - y)
     share = logistic(difference if scale == 1.0 else difference * scale)
-    return np.where(same & (x < 0), 0, share)
+    return np.where(same & np.less(x, 0), 0, share)
 
 
 
@@ -72,7 +74,7 @@ def _arctan2_slope(x: Any, y: Any) -> Any:
 
 
 def _copysign_slope(x: Any, y: Any) -> Any:
-    return np.sign(x) * np.copysign(1.0, y)
+    return np.sign(x) * copysign(1.0, y)
 
 
 _TIES = ((0.0, 1.0), (1.0, 1.0), (-2.0, 2.0))

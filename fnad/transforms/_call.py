@@ -61,9 +61,11 @@ def check_differentiable(leaf: Any, path: Callable[[int], str], i: int, transfor
     if isinstance(leaf, float | complex) or (isinstance(leaf, Tracer) and leaf.dtype.kind in "fc"):
         return leaf
     dtype = getattr(leaf, "dtype", None)
-    if isinstance(leaf, np.ndarray | np.generic) and dtype is not None and dtype.kind in "fc":
-        return leaf if isinstance(leaf, np.generic) or type(leaf) is np.ndarray else np.asarray(leaf)
-    if dtype is not None or isinstance(leaf, int | bool):
+    if isinstance(leaf, np.ndarray) and type(leaf) not in (np.ndarray, np.memmap):
+        kind, fix = type(leaf).__name__, "pass np.asarray(x): subclasses of ndarray have arithmetic of their own"
+    elif isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "fc":
+        return np.asarray(leaf) if isinstance(leaf, np.memmap) else leaf
+    elif dtype is not None or isinstance(leaf, int | bool):
         kind = str(dtype) if dtype is not None else f"Python {type(leaf).__name__}"
         fix = "convert it with .astype(float) (or write 1.0 for 1), or pass it as another argument that is not differentiated"
     else:

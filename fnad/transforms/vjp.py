@@ -228,7 +228,7 @@ def _scalar_seed(out: Any, trace: VJPTrace, name: str) -> tuple[Any, list[tuple[
         raise ShapeError(
             f"{name}: the function must return a scalar, of shape ()",
             got={"shape": aval.shape, "dtype": aval.dtype},
-            fix="reduce it with np.sum or np.mean (or take [0]); fnad.jacrev gives all derivatives of a vector, fnad.vjp a weighted sum of them",
+            fix="reduce it with np.sum or np.mean (or take [0]); fnad.jacrev gives all derivatives, fnad.vjp a weighted sum",
         )
     if aval.dtype.kind != "f":
         raise DTypeError(
