@@ -76,9 +76,9 @@ def map(f: Callable[..., Any], tree: PyTree, *rest: PyTree) -> PyTree:
     return unflatten(spec, [f(*row) for row in zip(*columns, strict=True)])
 
 
-def flatten_as(spec: Spec, tree: PyTree, what: str, like: str) -> list[Any]:
+def flatten_as(spec: Spec, tree: PyTree, what: str, like: str, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves of `tree`, which must have the structure `spec`; `what` and `like` name them in errors."""
-    found, other = flatten(tree)
+    found, other = flatten(tree, is_leaf)
     if other != spec:
         path, mine, theirs = first_difference(spec, other)
         raise TreeError(

@@ -125,7 +125,10 @@ class Primitive:
 
 
 def keep_weak(out: Any, args: Sequence[Any]) -> Any:
-    """The result of Python scalars alone stays a Python scalar, so that it does not decide the dtype of what follows."""
-    if all(a.__class__ in PYTHON_SCALARS for a in args) and np.ndim(out) == 0 and isinstance(out, np.generic | np.ndarray):
+    """The result of Python scalars alone stays a Python scalar, so that it does not decide the dtype of what follows.
+
+    A truth value stays NumPy's: it decides no dtype, and `~` of Python's is an integer.
+    """
+    if all(a.__class__ in PYTHON_SCALARS for a in args) and isinstance(out, np.generic | np.ndarray) and out.ndim == 0 and out.dtype.kind != "b":
         return out.item()
     return out

@@ -5,6 +5,7 @@ shaping, joining, creation, indexing, algebra. Each function has NumPy's signatu
 """
 
 from fnad.numpy import algebra as algebra
+from fnad.numpy import elementwise as elementwise
 from fnad.numpy import metadata as metadata
 from fnad.numpy import reductions as reductions
 from fnad.numpy import shaping as shaping

@@ -162,7 +162,7 @@ def imag(val: Any) -> Any:
 
 @implements(np.conjugate)
 def conjugate(x: Any, /) -> Any:
-    return elementary.conjugate(x) if _kind(x) == "c" else elementary.positive_of(x)
+    return elementary.conjugate(x) if _kind(x) == "c" else x
 
 
 @implements(np.angle)
@@ -177,7 +177,7 @@ def angle(z: Any, deg: bool = False) -> Any:
 @implements(np.isposinf)
 def isposinf(x: Any, out: Any = None) -> Any:
     refuse_out(out, "np.isposinf")
-    return np.isinf(x) & ~np.signbit(x)
+    return np.isinf(x) & np.logical_not(np.signbit(x))
 
 
 @implements(np.isneginf)

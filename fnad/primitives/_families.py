@@ -98,7 +98,7 @@ class Elementwise(Primitive):
         else:
             with np.errstate(all="ignore"):
                 dtype = np.asarray(self._compute(*[np.ones((), a.dtype) if not a.weak else a.dtype.type(1).item() for a in avals])).dtype
-        return weak_aval(dtype) if all_weak(*avals) else Aval(shape, dtype)
+        return weak_aval(dtype) if all_weak(*avals) and dtype.kind != "b" else Aval(shape, dtype)
 
     def impl(self, *args: Any) -> Any:
         return self._compute(*args)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, result_dtype, shape_of
+from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, result_dtype, shape_of, weak_aval
+from fnad.core.primitive import keep_weak
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Unary, add_tangents, align, broadcast_shapes, unbroadcast
 from fnad.primitives.elementary import is_complex, log, logistic
 
@@ -133,15 +134,16 @@ right_shift = Elementwise("right_shift", np.right_shift, None, None, kinds="i", 
 class Where(Primitive):
     """x where the condition holds, y elsewhere; the three broadcast together."""
 
+    reads = frozenset({0})
+
     def infer(self, condition: Aval, x: Aval, y: Aval) -> Aval:
         shape = broadcast_shapes(self.name, condition, x, y)
-        return Aval(shape, result_dtype(x, y), all_weak(x, y) and not shape)
+        dtype = result_dtype(x, y)
+        return weak_aval(dtype) if all_weak(x, y) and not shape and dtype.kind != "b" else Aval(shape, dtype)
 
     def impl(self, condition: Any, x: Any, y: Any) -> Any:
         out = np.where(condition, x, y)
-        if out.ndim == 0 and x.__class__ in PYTHON_SCALARS and y.__class__ in PYTHON_SCALARS:
-            return out.item()
-        return out
+        return keep_weak(out, (x, y))
 
     def vjp(self, out: Any, condition: Any, x: Any, y: Any) -> Sequence[Pullback | None]:
         return None, _masked(condition, shape_of(x), True), _masked(condition, shape_of(y), False)

@@ -74,7 +74,10 @@ class Searchsorted(Primitive):
         a, v = args
         if not batched[0]:
             return self(a, v, side=side)
-        return np.stack([self(row, v[i] if batched[1] else v, side=side) for i, row in enumerate(a)])
+        n = shape_of(a)[0]
+        if n == 0:
+            return np.zeros((0, *shape_of(v)[int(batched[1]) :]), _INDEX)
+        return np.stack([self(a[i], v[i] if batched[1] else v, side=side) for i in range(n)])
 
 
 argsort = Argsort("argsort")

@@ -92,7 +92,7 @@ class Audit:
         out = self.call(*args)
         return tuple(out) if self.primitive.multiple else (out,)
 
-    def pullback(self, *args: Any) -> list[Any]:
+    def pullback(self, *args: Any, times: int = 1) -> list[Any]:
         """The gradients by all floating-point arguments, for a fixed cotangent of ones; differentiable and batchable."""
 
         def function(*floating: Any) -> list[Any]:
@@ -103,6 +103,8 @@ class Audit:
 
         outs, pull = vjp(function, *(args[i] for i in self.floating))
         cotangents = [np.ones(aval_of(o).shape, aval_of(o).dtype) for o in outs]
+        for _ in range(times - 1):
+            pull(cotangents)
         return list(pull(cotangents))
 
     # -- the checks ----------------------------------------------------------------------------------------------
@@ -135,13 +137,15 @@ class Audit:
                 )
 
     def unchanged(self) -> None:
-        """Neither the value nor the pullback writes into the arguments."""
+        """Neither the value nor the pullback writes into the arguments, and a pullback called again answers the same."""
         before = [np.array(a) for a in self.args]
         frozen = [_read_only(a) for a in self.args]
         with np.errstate(all="ignore"):
             self.call(*frozen)
             if self.floating and not self.primitive.constant:
-                self.pullback(*self.args)
+                once, twice = self.pullback(*self.args), self.pullback(*self.args, times=2)
+                names = ("second call", "first call")
+                assert_trees_close(twice, once, atol=0, rtol=0, what=f"{self.what}: the pullback's answers", names=names)
         for i, (a, b) in enumerate(zip(self.args, before, strict=True)):
             assert_trees_close(np.asarray(a), b, atol=0, rtol=0, what=f"{self.what}: argument {i}", names=("after the call", "before it"))
 

@@ -142,7 +142,8 @@ class _Check:
             self.wide_outs = [np.asarray(o) for o in case.function(*self.wide)]
         precision = max(case.precision, *(float(np.finfo(real_dtype(o.dtype)).eps) for o in self.wide_outs))
         self.precision, self.step = precision, settings.eps or precision ** (1 / 3)
-        self.scale = [np.maximum(1.0, abs(np.asarray(w))) for w in self.wide]
+        sizes = [abs(np.asarray(w)) for w in self.wide]
+        self.scale = [np.where(s == 0, 1.0, s) if settings.ordinary_only else np.maximum(1.0, s) for s in sizes]
         self.directions = [_narrow(self._draw(w) * s, a) for w, s, a in zip(self.wide, self.scale, case.args, strict=True)]
         self.cotangents = [_narrow(self._draw(o), o) for o in self.outs]
         self.dtypes = [aval_of(a).dtype for a in case.args] + [o.dtype for o in (*self.outs, *self.wide_outs)]
