@@ -18,6 +18,7 @@ from fnad import typing as typing
 from fnad.core.dispatch import implements as implements
 from fnad.core.graph import eval_shape as eval_shape
 from fnad.core.graph import make_graph as make_graph
+from fnad.numpy.at import at as at
 from fnad.transforms.checkpoint import checkpoint as checkpoint
 from fnad.transforms.custom import custom_jvp as custom_jvp
 from fnad.transforms.custom import custom_vjp as custom_vjp

@@ -57,7 +57,8 @@ class Kernel:
         with _lock:
             if self._inner is None:
                 self._inner = _njit(self.py_func, cache=False)
-            return numba.typeof(self._inner)
+            typeof: Any = numba.typeof
+            return typeof(self._inner)
 
     def __reduce__(self) -> str:
         return str(self.__qualname__)  # type: ignore[attr-defined]  # by name, as functions are

@@ -43,13 +43,18 @@ class Aval:
 
 
 def aval_of(x: Any) -> Aval:
-    """The abstract value of an array, scalar or tracer."""
+    """The abstract value of an array, scalar or tracer (or an abstract value itself)."""
+    cls = x.__class__
+    if cls is np.ndarray:
+        return Aval(x.shape, x.dtype)
+    if cls is Aval:
+        return x
+    weak = _WEAK_DTYPE.get(cls)
+    if weak is not None:
+        return Aval((), weak, True)
     own = getattr(x, "aval", None)
     if own is not None:
         return own
-    weak = _WEAK_DTYPE.get(x.__class__)
-    if weak is not None:
-        return Aval((), weak, True)
     if not isinstance(x, np.ndarray | np.generic):
         x = np.asarray(x)
     return Aval(x.shape, x.dtype)

@@ -93,7 +93,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
         return UFUNC_METHODS[ufunc, method](*inputs, **kwargs)
     rule = ROWS[ufunc]
     dtype = kwargs.pop("dtype", None)
-    unknown = {k: v for k, v in kwargs.items() if not (k in _NEUTRAL and (v is _NEUTRAL[k] or v == _NEUTRAL[k]))}
+    unknown = [k for k, v in kwargs.items() if not (k in _NEUTRAL and isinstance(v, str | bool) and v == _NEUTRAL[k])]
     if unknown:
         raise UnsupportedError(
             f"np.{ufunc.__name__} on a traced value does not take {', '.join(unknown)}",
@@ -115,6 +115,8 @@ def name_of(function: Any) -> str:
 
 
 def unsupported(function: Any) -> UnsupportedError:
+    if isinstance(function, np.ufunc) and not set("".join(function.types)) - set("O->"):
+        function = np.frompyfunc  # which makes ufuncs of Python objects only
     name = name_of(function)
     if function in REFUSED:
         return UnsupportedError(f"{name} cannot be traced", fix=REFUSED[function])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -133,22 +134,35 @@ class Tracer:
             f"a traced value cannot become {wanted}: its derivative would be lost",
             got={"value": repr(self), "at": user_line()},
             fix=fix
-            or "fnad.stop_gradient(x) gives the plain value; np.sin instead of math.sin, np.stack([a, b]) instead of np.array([a, b])",
+            or "fnad.stop_gradient(x) gives the plain value; np.sin instead of math.sin, np.stack([a, b]) instead of np.array([a, b]), "
+            "fnad.at(a)[i].set(x) instead of a[i] = x",
         )
 
     def __float__(self) -> float:
         raise self._refuse(
-            "a Python float", "keep it an array: np.sin(x) instead of math.sin(x); fnad.stop_gradient(x) gives the plain value"
+            "a Python float",
+            "np.sin(x) instead of math.sin(x), fnad.at(a)[i].set(x) instead of a[i] = x; fnad.stop_gradient(x) gives the plain value",
         )
 
     def __complex__(self) -> complex:
         raise self._refuse("a Python complex")
 
+    def __round__(self, ndigits: int | None = None) -> Any:
+        if ndigits is None:
+            raise self._refuse("a Python int (round())", "write np.round(x), or round(fnad.stop_gradient(x))")
+        return np.round(self, ndigits)
+
+    def __trunc__(self) -> NoReturn:
+        raise self._refuse("a Python int (math.trunc())", "write np.trunc(x), or math.trunc(fnad.stop_gradient(x))")
+
     def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
+        if sys._getframe(1).f_code.co_qualname.startswith("vectorize."):
+            raise dispatch.unsupported(np.vectorize)
         raise self._refuse(
             "a plain ndarray",
             "np.stack([a, b]) instead of np.array([a, b]); fnad.at(a)[i].set(x) or @fnad.njit instead of a[i] = x; "
-            "np.take(plain, t) instead of plain[t]; fnad.stop_gradient(x) for the plain value",
+            "fnad.at(plain)[t].get() instead of plain[t], np.dot(plain, t) instead of plain.dot(t); "
+            "fnad.stop_gradient(x) for the plain value",
         )
 
     def item(self, *_args: Any) -> NoReturn:

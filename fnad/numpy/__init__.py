@@ -1,11 +1,21 @@
 """NumPy functions spelled on primitives: what happens when `np.mean(x)` meets a tracer.
 
 metadata answers questions about shape and dtype; the other files follow NumPy's own chapters: elementwise, reductions,
-shaping, joining, creation, indexing, algebra. Each function has NumPy's signature and is registered with `implements`.
+shaping, padding, joining, creation, indexing, sorting, algebra; at holds functional updates. Each function has
+NumPy's signature and is registered with `implements`.
 """
 
 from fnad.numpy import algebra as algebra
+from fnad.numpy import at as at
+from fnad.numpy import creation as creation
+from fnad.numpy import einsum as einsum
 from fnad.numpy import elementwise as elementwise
+from fnad.numpy import indexing as indexing
+from fnad.numpy import joining as joining
+from fnad.numpy import linalg as linalg
 from fnad.numpy import metadata as metadata
+from fnad.numpy import padding as padding
 from fnad.numpy import reductions as reductions
+from fnad.numpy import refused as refused
 from fnad.numpy import shaping as shaping
+from fnad.numpy import sorting as sorting

@@ -12,8 +12,9 @@ import numpy as np
 from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.dispatch import implements
 from fnad.core.tracer import Tracer
-from fnad.errors import InPlaceError, ShapeError
+from fnad.errors import ShapeError
 from fnad.numpy.metadata import normalise_axis
+from fnad.numpy.reductions import refuse_out
 from fnad.primitives import linalg as prims
 from fnad.primitives import shape as shapes
 from fnad.typing import Shape
@@ -24,7 +25,7 @@ def operand(x: Any) -> Any:
     if x.__class__ is np.ndarray:
         return x
     if isinstance(x, Tracer):
-        return np.astype(x, x.dtype) if not x.shape and x.aval.weak else x
+        return shapes.cast(x, dtype=x.dtype) if not x.shape and x.aval.weak else x
     return np.asarray(x)
 
 
@@ -42,11 +43,6 @@ def conjugated(x: Any) -> Any:
 
 def avals(*arrays: Any) -> tuple[Aval, ...]:
     return tuple(map(aval_of, arrays))
-
-
-def _refuse_out(out: Any, name: str) -> None:
-    if out is not None:
-        raise InPlaceError(f"{name} cannot write into out= while a traced value is involved", fix=f"use the value that {name} returns")
 
 
 # -- matrix products -----------------------------------------------------------------------------------------------
@@ -88,7 +84,7 @@ def _need_axes(name: str, *operands: tuple[Any, int]) -> None:
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
     """Contract the last axis of `a` with the last but one of `b` (its only one if it is a vector); scalars multiply."""
-    _refuse_out(out, "np.dot")
+    refuse_out(out, "np.dot")
     a, b = operand(a), operand(b)
     na, nb = len(a.shape), len(b.shape)
     if na == 2 == nb:
@@ -122,7 +118,7 @@ def inner(a: Any, b: Any, /) -> Any:
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
     """All products of an entry of `a` and one of `b`, both flattened: -> (a.size, b.size)."""
-    _refuse_out(out, "np.outer")
+    refuse_out(out, "np.outer")
     a, b = operand(a), operand(b)
     return prims.matmul(reshaped(a, (math.prod(a.shape), 1)), reshaped(b, (1, math.prod(b.shape))))
 
@@ -134,7 +130,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     if np.iterable(axes):
         given_a, given_b = axes
     else:
-        given_a, given_b = range(-axes, 0), range(0, axes)
+        given_a, given_b = range(-axes, 0), range(axes)
     axes_a = _axes(given_a, len(a.shape))
     axes_b = _axes(given_b, len(b.shape))
     if len(axes_a) != len(axes_b):
@@ -235,7 +231,8 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     if na not in (2, 3) or nb not in (2, 3):
         raise ShapeError("np.cross: vectors must have 3 entries (or 2)", got={"first": aval_of(a), "second": aval_of(b)})
     if na == 2 or nb == 2:
-        warnings.warn("Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors instead.", DeprecationWarning, stacklevel=2)
+        message = "Arrays of 2-dimensional vectors are deprecated. Use arrays of 3-dimensional vectors instead."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
     a0, a1, b0, b1 = a[..., 0], a[..., 1], b[..., 0], b[..., 1]
     third = a0 * b1 - a1 * b0
     if na == 2 == nb:
@@ -255,5 +252,5 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
 @implements(np.trace)
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None) -> Any:
     """The sum of a diagonal; integers widen as in a sum."""
-    _refuse_out(out, "np.trace")
+    refuse_out(out, "np.trace")
     return np.sum(np.diagonal(a, offset, axis1, axis2), axis=-1, dtype=dtype)

@@ -10,7 +10,8 @@ import numpy as np
 from fnad.core.aval import aval_of, shape_of
 from fnad.core.dispatch import implements, refuse
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, UnsupportedError
+from fnad.errors import DTypeError, UnsupportedError
+from fnad.numpy.indexing import as_array
 
 
 def _like(a: Any, dtype: Any, shape: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -43,13 +44,14 @@ def full_like(
     wanted, dtype = _like(a, dtype, shape)
     if not isinstance(fill_value, Tracer):
         return np.full(wanted, fill_value, dtype)
+    fill: Any = fill_value
     if not np.can_cast(fill_value.dtype, dtype, "same_kind"):
-        raise ArgumentError(
+        raise DTypeError(
             "np.full_like: a traced fill value must not lose its kind",
             got={"fill_value": fill_value.aval, "dtype": dtype},
             fix="pass dtype=, or np.broadcast_to(fill_value, shape)",
         )
-    return np.broadcast_to(np.astype(fill_value, dtype), wanted)
+    return np.broadcast_to(np.astype(fill, dtype), wanted)
 
 
 @implements(np.linspace)
@@ -68,10 +70,10 @@ def linspace(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     parts = num - 1 if endpoint else num
-    start, stop = (x if isinstance(x, Tracer) else np.asarray(x) * 1.0 for x in (start, stop))
+    start, stop = as_array(start) * 1.0, as_array(stop) * 1.0
     delta = stop - start
     shape = shape_of(delta)
-    counter = np.reshape(np.arange(num, dtype=np.result_type(delta, float) if delta.dtype.kind != "c" else float), (num, *(1,) * len(shape)))
+    counter = np.reshape(np.arange(num, dtype=np.zeros((), delta.dtype).real.dtype), (num, *(1,) * len(shape)))
     step = delta / parts if parts > 0 else np.full(shape, np.nan)
     samples = start + (counter * step if parts > 0 else counter * delta)
     if endpoint and num > 1:
@@ -93,4 +95,3 @@ def logspace(start: Any, stop: Any, num: Any = 50, endpoint: bool = True, base: 
 
 
 refuse("write np.reshape(x, shape), or np.tile and slicing to repeat entries", np.resize)
-refuse("write np.where(...) or np.stack([...]) to build an array from traced values", np.vectorize, np.frompyfunc)

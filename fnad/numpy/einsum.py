@@ -19,8 +19,9 @@ import numpy as np
 from fnad.core.aval import Aval, result_dtype
 from fnad.core.dispatch import implements
 from fnad.core.tracer import Tracer
-from fnad.errors import InPlaceError, ShapeError
+from fnad.errors import ShapeError
 from fnad.numpy.algebra import operand, reshaped, transposed
+from fnad.numpy.reductions import refuse_out
 from fnad.primitives import linalg as prims
 from fnad.primitives import reduction
 from fnad.typing import Shape
@@ -52,8 +53,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
         array([[2., 2.],
                [2., 2.]])
     """
-    if out is not None:
-        raise InPlaceError("np.einsum cannot write into out= while a traced value is involved", fix="use the value that it returns")
+    refuse_out(out, "np.einsum")
     unknown = set(kwargs) - {"dtype", "casting", "order"}
     if unknown:
         raise TypeError(f"einsum() got an unexpected keyword argument {sorted(unknown)[0]!r}")
@@ -67,7 +67,7 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
     """The order of contractions: a question about shapes, answered by NumPy on stand-ins."""
     plain = [_stand_in(x.shape) if isinstance(x, Tracer) else x for x in operands]
-    return np.einsum_path(*plain, optimize=optimize, einsum_call=einsum_call)
+    return np.einsum_path(*plain, optimize=optimize, einsum_call=einsum_call)  # type: ignore[arg-type]
 
 
 def _common(arrays: list[Any], dtype: Any, casting: Any) -> list[Any]:
@@ -93,7 +93,7 @@ def _frozen(x: Any) -> Any:
 def _read(operands: tuple[Any, ...]) -> tuple[tuple[Term, ...], Term | None, list[Any]]:
     """Subscripts per operand, those of the output (None: implicit), and the operands."""
     if not operands:
-        raise ValueError("must specify the einstein sum subscripts string and at least one operand, or at least one operand and its subscripts")
+        raise ValueError("einsum: give subscripts and at least one operand, or at least one operand and its subscripts")
     if isinstance(operands[0], str):
         inputs, output = _parse(operands[0])
         return inputs, output, list(operands[1:])
@@ -151,7 +151,9 @@ def _resolve(inputs: tuple[Term, ...], output: Term | None, shapes: tuple[Shape,
         raise ShapeError("einsum: the output must have '...' where operands have axes without subscripts", got={"output": _show(output)})
     for x in output:
         if output.count(x) > 1 or (isinstance(x, str) and x not in letters):
-            raise ValueError(f"einsum: each subscript of the output must stand in an operand, and only once in the output: {_show(output)!r}")
+            raise ValueError(
+                f"einsum: each subscript of the output must stand in an operand, and only once in the output: {_show(output)!r}"
+            )
     return terms, _expand(output, 0, width)
 
 
@@ -201,7 +203,6 @@ class Pair:
 
     i: int
     j: int
-    sums: tuple[tuple[int, ...], tuple[int, ...]]
     orders: tuple[tuple[int, ...], tuple[int, ...]]
     layouts: tuple[Shape, Shape]
     shape: Shape
@@ -210,8 +211,7 @@ class Pair:
     def run(self, arrays: list[Any]) -> None:
         right, left = arrays.pop(self.j), arrays.pop(self.i)
         left, right = (
-            reshaped(transposed(_sum(x, summed), order), layout)
-            for x, summed, order, layout in zip((left, right), self.sums, self.orders, self.layouts, strict=True)
+            reshaped(transposed(x, order), layout) for x, order, layout in zip((left, right), self.orders, self.layouts, strict=True)
         )
         arrays.append(reshaped((prims.matmul if self.matrices else np.multiply)(left, right), self.shape))
 
@@ -284,28 +284,26 @@ def _prepare(term: Labels, shape: Shape, kept: Labels, needed: Collection[Index]
 
 
 def _pair(i: int, j: int, a: Labels, b: Labels, needed: Collection[Index], sizes: dict[Index, int]) -> tuple[Pair, Labels]:
-    """The product of operands with indices `a` and `b`, of which `needed` must survive."""
-    sums, left, right = _lone(a, b, needed), *(tuple(x for x in t if x in other or x in needed) for t, other in ((a, b), (b, a)))
-    batch = tuple(x for x in left if x in right and x in needed)
-    summed = tuple(x for x in left if x in right and x not in needed)
-    rows = tuple(x for x in left if x not in right)
-    columns = tuple(x for x in right if x not in left)
-    shape = lambda labels: tuple(sizes[x] for x in labels)  # noqa: E731
+    """The product of operands with indices `a` and `b`, of which `needed` must survive. No index is lone: those were summed before."""
+    shape = functools.partial(_shape, sizes)
+    larger, smaller = (a, b) if math.prod(shape(a)) >= math.prod(shape(b)) else (b, a)
+    batch = tuple(x for x in larger if x in smaller and x in needed)
+    summed = tuple(x for x in larger if x in smaller and x not in needed)  # in the order that may spare the larger one a copy
+    rows = tuple(x for x in a if x not in b)
+    columns = tuple(x for x in b if x not in a)
     matrices = bool(summed or (rows and columns))
     if matrices:
         n, k, m = math.prod(shape(rows)), math.prod(shape(summed)), math.prod(shape(columns))
         layouts = ((*shape(batch), n, k), (*shape(batch), k, m))
     else:
         layouts = (shape((*batch, *rows)) + (1,) * len(columns), shape((*batch, *columns)) + (1,) * len(rows))
-    orders = (tuple(map(left.index, (*batch, *rows, *summed))), tuple(map(right.index, (*batch, *summed, *columns))))
+    orders = (tuple(map(a.index, (*batch, *rows, *summed))), tuple(map(b.index, (*batch, *summed, *columns))))
     labels = (*batch, *rows, *columns)
-    return Pair(i, j, sums, orders, layouts, shape(labels), matrices), labels
+    return Pair(i, j, orders, layouts, shape(labels), matrices), labels
 
 
-def _lone(a: Labels, b: Labels, needed: Collection[Index]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Axes of each operand whose index stands nowhere else."""
-    left, right = (tuple(k for k, x in enumerate(t) if x not in other and x not in needed) for t, other in ((a, b), (b, a)))
-    return left, right
+def _shape(sizes: dict[Index, int], labels: Sequence[Index]) -> Shape:
+    return tuple(sizes[x] for x in labels)
 
 
 def _order(terms: list[Labels], sizes: dict[Index, int], result: Labels, optimize: Any) -> list[tuple[int, ...]]:
@@ -316,9 +314,8 @@ def _order(terms: list[Labels], sizes: dict[Index, int], result: Labels, optimiz
     names = dict(zip(dict.fromkeys(x for term in terms for x in term), _LETTERS, strict=False))
     if len(names) < len({x for term in terms for x in term}):
         return [tuple(range(n))]
-    spell = lambda term: "".join(names[x] for x in term)  # noqa: E731
-    arrays = [_stand_in(tuple(sizes[x] for x in term)) for term in terms]
+    spelled = ["".join(names[x] for x in term) for term in (*terms, result)]
+    arrays = [_stand_in(_shape(sizes, term)) for term in terms]
     given = "greedy" if isinstance(optimize, bool) or optimize is None else list(optimize) if isinstance(optimize, tuple) else optimize
-    path = np.einsum_path(f"{','.join(map(spell, terms))}->{spell(result)}", *arrays, optimize=given)[0]
+    path = np.einsum_path(f"{','.join(spelled[:-1])}->{spelled[-1]}", *arrays, optimize=given)[0]
     return [tuple(step) for step in path[1:]]
-

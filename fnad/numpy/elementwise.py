@@ -31,6 +31,12 @@ def plain(x: Any) -> Any:
     return shape_prims.stop(x) if isinstance(x, Tracer) else as_operand(x)
 
 
+def cast(x: Any, dtype: np.dtype[Any]) -> Any:
+    """An array-like or tracer in another dtype."""
+    array: Any = x if isinstance(x, Tracer) else np.asarray(x)
+    return np.astype(array, dtype)
+
+
 def _kind(x: Any) -> str:
     return aval_of(x).dtype.kind
 
@@ -120,8 +126,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
 @implements(np.float_power)
 def float_power(x1: Any, x2: Any, /) -> Any:
     wide = np.result_type(x1, x2, np.float64)
-    x1, x2 = (x if x.__class__ in PYTHON_SCALARS else np.astype(x if isinstance(x, Tracer) else np.asarray(x), wide) for x in (x1, x2))
-    return arithmetic.power(x1, x2)
+    return arithmetic.power(*(x if x.__class__ in PYTHON_SCALARS else cast(x, wide) for x in (x1, x2)))
 
 
 @implements(np.sign)

@@ -52,11 +52,48 @@ _STATIC = (int, *_MARKS)
 
 @implements(operator.getitem)
 def getitem(x: Any, index: Any) -> Any:
+    shape = shape_of(x)
     if index.__class__ is int:
-        shape = shape_of(x)
         if shape and -shape[0] <= index < shape[0]:
             return prims.static_index(x, index=(index % shape[0],))
-    return select(x, plan(index, shape_of(x)))
+    elif index.__class__ is np.ndarray:
+        if index.dtype.kind in "iu" and index.ndim and shape:
+            return select(x, Plan(None, None, (index,), 0))
+    else:
+        static = _static(index if index.__class__ is tuple else (index,), shape)
+        if static is not None:
+            return prims.static_index(x, index=static)
+    return select(x, plan(index, shape))
+
+
+def _static(items: tuple[Any, ...], shape: Shape) -> prims.Static | None:
+    """The static index for plain ints, slices, None and Ellipsis; None for everything else, mistakes too."""
+    out: list[Any] = []
+    axis, end, seen = 0, len(shape), False
+    for i in items:
+        cls = i.__class__
+        if i is None:
+            out.append(None)
+        elif i is Ellipsis:
+            named = sum(1 for j in items if j is not None and j is not Ellipsis)
+            if named > end or seen:
+                return None
+            seen = True
+            out += [(0, n, 1) for n in shape[axis : axis + end - named]]
+            axis += end - named
+        elif axis == end:
+            return None
+        elif cls is int:
+            if not -shape[axis] <= i < shape[axis]:
+                return None
+            out.append(i % shape[axis])
+            axis += 1
+        elif cls is slice:
+            out.append(_range(i, shape[axis]))
+            axis += 1
+        else:
+            return None
+    return tuple(out)
 
 
 def select(x: Any, p: Plan) -> Any:
@@ -79,6 +116,11 @@ def known(x: Any) -> Any:
     return None if isinstance(x, Tracer) else x
 
 
+def as_array(x: Any) -> Any:
+    """An array or a tracer from an array, a tracer, or what NumPy makes an array of."""
+    return x if isinstance(x, Tracer | np.ndarray) else np.asarray(x)
+
+
 def plan(index: Any, shape: Shape) -> Plan:
     """The canonical form of an index into an array of the given shape.
 
@@ -88,7 +130,7 @@ def plan(index: Any, shape: Shape) -> Plan:
     """
     items = [_item(i) for i in (index if isinstance(index, tuple) else (index,))]
     _fill(items, len(shape))
-    advanced = any(isinstance(i, _Mask | _Rows) or not isinstance(i, _STATIC) and shape_of(i) for i in items)
+    advanced = any(isinstance(i, _Mask | _Rows) or (not isinstance(i, _STATIC) and shape_of(i)) for i in items)
     static: list[Any] = []
     indices: list[Any] = []
     places: list[int] = []  # where in the statically indexed array the axes to index are
@@ -203,7 +245,7 @@ def _check_bounds(indices: tuple[Any, ...], shape: Shape) -> None:
 
 def integer_index(i: Any, what: str) -> Any:
     """An integer array (or tracer) from an argument that must be one."""
-    i = i if isinstance(i, Tracer) else np.asarray(i)
+    i = as_array(i)
     if i.size == 0 and not isinstance(i, Tracer):
         i = i.astype(np.intp)
     if i.dtype.kind not in "iub":
@@ -232,7 +274,7 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
 
 @implements(np.take_along_axis)
 def take_along_axis(arr: Any, indices: Any, axis: int | None = -1) -> Any:
-    index = indices if isinstance(indices, Tracer) else np.asarray(indices)
+    index = as_array(indices)
     if index.dtype.kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     if axis is None:
@@ -291,7 +333,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         )
     elif not np.all((known(index) >= 0) & (known(index) < n)):
         raise ValueError("invalid entry in choice array")
-    arrays = np.broadcast_arrays(index, *[c if isinstance(c, Tracer) else np.asarray(c) for c in choices])
+    arrays = np.broadcast_arrays(index, *map(as_array, choices))
     ndim = len(shape_of(arrays[0]))
     where = [_along(m, k, ndim) for k, m in enumerate(shape_of(arrays[0]))]
     return prims.gather(np.stack(arrays[1:]), arrays[0], *where, axis=0)
@@ -320,7 +362,8 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     """Of unknown indices it is not checked that they are in range."""
     plain = known(indices)
     if plain is not None:
-        return np.unravel_index(plain, shape, order)
+        find: Any = np.unravel_index
+        return find(plain, shape, order)
     if order not in ("C", "F"):
         raise ValueError("only 'C' or 'F' order is permitted")
     sizes = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
@@ -334,5 +377,6 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
 refuse(
     "use fnad.at(x)[index].set(v), which returns a new array",
-    np.put, np.put_along_axis, np.place, np.putmask, np.fill_diagonal, np.copyto,
+    np.put, np.put_along_axis, np.place, np.putmask, np.fill_diagonal,
 )  # fmt: skip
+refuse("write np.broadcast_to(value, shape) for a new array, fnad.at(x)[index].set(value) for a changed one", np.copyto)

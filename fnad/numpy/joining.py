@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from fnad.core.aval import shape_of
 from fnad.core.dispatch import implements
-from fnad.core.tracer import Tracer
 from fnad.errors import UnsupportedError
-from fnad.numpy.indexing import known
+from fnad.numpy.indexing import as_array, known
 from fnad.numpy.metadata import normalise_axis
 from fnad.numpy.reductions import refuse_out
 from fnad.primitives import shape as prims
-
-
-def as_arrays(arrays: Iterable[Any]) -> list[Any]:
-    return [a if isinstance(a, Tracer | np.ndarray) else np.asarray(a) for a in arrays]
 
 
 def _cast(arrays: list[Any], dtype: Any, casting: str) -> list[Any]:
@@ -34,7 +29,7 @@ def _cast(arrays: list[Any], dtype: Any, casting: str) -> list[Any]:
 @implements(np.concatenate)
 def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     refuse_out(out, "np.concatenate")
-    parts = _cast(as_arrays(arrays), dtype, casting)
+    parts = _cast(list(map(as_array, arrays)), dtype, casting)
     if not parts:
         raise ValueError("need at least one array to concatenate")
     if axis is None:
@@ -61,7 +56,7 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
 @implements(np.stack)
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     refuse_out(out, "np.stack")
-    parts = _cast(as_arrays(arrays), dtype, casting)
+    parts = _cast(list(map(as_array, arrays)), dtype, casting)
     if not parts:
         raise ValueError("need at least one array to stack")
     if len({shape_of(p) for p in parts}) != 1:
@@ -71,36 +66,36 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
 
 @implements(np.vstack)
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    return np.concatenate([np.atleast_2d(a) for a in as_arrays(tup)], 0, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+    return np.concatenate([np.atleast_2d(a) for a in map(as_array, tup)], 0, dtype=dtype, casting=casting)  # type: ignore[call-overload]
 
 
 @implements(np.hstack)
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    parts = [np.atleast_1d(a) for a in as_arrays(tup)]
+    parts = [np.atleast_1d(a) for a in map(as_array, tup)]
     axis = 0 if parts and len(shape_of(parts[0])) == 1 else 1
     return np.concatenate(parts, axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]
 
 
 @implements(np.dstack)
 def dstack(tup: Any) -> Any:
-    return np.concatenate([np.atleast_3d(a) for a in as_arrays(tup)], 2)
+    return np.concatenate([np.atleast_3d(a) for a in map(as_array, tup)], 2)
 
 
 @implements(np.column_stack)
 def column_stack(tup: Any) -> Any:
-    parts = as_arrays(tup)
+    parts = list(map(as_array, tup))
     return np.concatenate([np.reshape(a, (-1, 1)) if len(shape_of(a)) < 2 else a for a in parts], 1)
 
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
     depth = _block_depth(arrays)
-    leaves = as_arrays(_block_leaves(arrays))
+    leaves = list(map(as_array, _block_leaves(arrays)))
     ndim = max([depth, *(len(shape_of(a)) for a in leaves)])
 
     def join(node: Any, level: int) -> Any:
         if level == depth:
-            a = as_arrays([node])[0]
+            a = as_array(node)
             return np.reshape(a, (1,) * (ndim - len(shape_of(a))) + shape_of(a))
         return np.concatenate([join(n, level + 1) for n in node], axis=level - depth)
 
@@ -145,7 +140,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
         each, extra = divmod(n, sections)
         cuts = [i * each + min(i, extra) for i in range(sections)] + [n]
     lead = (slice(None),) * axis
-    return [ary[(*lead, slice(i, j))] for i, j in zip(cuts[:-1], cuts[1:], strict=True)]
+    return [ary[(*lead, slice(i, j))] for i, j in itertools.pairwise(cuts)]
 
 
 @implements(np.split)
@@ -195,24 +190,27 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Any:
 
 @implements(np.insert)
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    obj = _plain_positions(obj, "np.insert")
+    where = _plain_positions(obj, "np.insert")
     if axis is None:
         arr, axis = np.ravel(arr), 0
+    arr, values = as_array(arr), as_array(values)
+    if not np.can_cast(values.dtype, arr.dtype, "same_kind"):
+        raise TypeError(f"np.insert: values of dtype {values.dtype} do not fit into an array of dtype {arr.dtype}")
     shape = shape_of(arr)
     axis = normalise_axis(axis, len(shape))
-    values = np.astype(as_arrays([values])[0], arr.dtype)
     n = shape[axis]
-    single = not isinstance(obj, slice) and np.ndim(obj) == 0
-    if single:
-        # As NumPy: for a single position the values' first axis is the one that is inserted along.
-        values = np.reshape(values, (1,) * (len(shape) - len(shape_of(values))) + shape_of(values))
+    if isinstance(where, slice):
+        where = np.arange(n)[where]
+    elif np.asarray(where).dtype == bool:
+        where = np.flatnonzero(where)
+    values = np.astype(values, arr.dtype)
+    values = np.reshape(values, (1,) * (len(shape) - len(shape_of(values))) + shape_of(values))
+    if np.ndim(where) == 0:  # as NumPy: at a single position the first axis of the values is inserted along
         values = np.moveaxis(values, 0, axis)
-        many = shape_of(values)[axis]
-        order = np.insert(np.arange(n), [operator.index(obj)] * many, np.arange(n, n + many))
-    else:
-        many = len(range(*obj.indices(n)) if isinstance(obj, slice) else np.nonzero(obj)[0] if np.asarray(obj).dtype == bool else obj)
-        order = np.insert(np.arange(n), obj, np.arange(n, n + many))
+    many = shape_of(values)[axis] if np.size(where) == 1 else np.size(where)
     values = np.broadcast_to(values, (*shape[:axis], many, *shape[axis + 1 :]))
+    at = np.repeat(where, many) if np.size(where) == 1 else where
+    order = np.insert(np.arange(n), at, np.arange(n, n + many))
     return np.take(np.concatenate([arr, values], axis=axis), order, axis=axis)
 
 
@@ -221,7 +219,9 @@ def _plain_positions(obj: Any, name: str) -> Any:
         return obj
     value = known(obj)
     if value is None:
-        raise UnsupportedError(f"{name}: the positions must be plain integers", got={"obj": repr(obj)}, fix="select with np.where or np.take")
+        raise UnsupportedError(
+            f"{name}: the positions must be plain integers", got={"obj": repr(obj)}, fix="select with np.where or np.take"
+        )
     return value
 
 
@@ -249,7 +249,7 @@ def _border(value: Any, a: Any, axis: int) -> Any:
     """What np.diff puts before or after an array: a scalar counts as one entry along the axis."""
     if value is np._NoValue:
         return None
-    value = as_arrays([value])[0]
+    value = as_array(value)
     shape = list(shape_of(a))
     shape[axis] = 1
     return np.broadcast_to(value, tuple(shape)) if not shape_of(value) else value
@@ -260,7 +260,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
     flat = np.ravel(ary)
     inner = flat[1:] - flat[:-1]
     for name, border in (("to_end", to_end), ("to_begin", to_begin)):
-        if border is not None and not np.can_cast(as_arrays([border])[0].dtype, inner.dtype, "same_kind"):
+        if border is not None and not np.can_cast(as_array(border).dtype, inner.dtype, "same_kind"):
             raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
     parts = [None if to_begin is None else np.ravel(to_begin), inner, None if to_end is None else np.ravel(to_end)]
     return np.concatenate([p for p in parts if p is not None], dtype=inner.dtype)
@@ -274,5 +274,5 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     axes = list(range(ndim))
     if indexing == "xy" and ndim > 1:
         axes[0], axes[1] = 1, 0
-    grids = [np.reshape(x, (1,) * a + (-1,) + (1,) * (ndim - a - 1)) for x, a in zip(as_arrays(xi), axes, strict=True)]
+    grids = [np.reshape(x, (1,) * a + (-1,) + (1,) * (ndim - a - 1)) for x, a in zip(map(as_array, xi), axes, strict=True)]
     return tuple(grids) if sparse else tuple(np.broadcast_arrays(*grids))

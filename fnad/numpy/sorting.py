@@ -10,7 +10,7 @@ from fnad.core.aval import shape_of
 from fnad.core.dispatch import implements
 from fnad.core.tracer import Tracer
 from fnad.errors import ConcretizationError, UnsupportedError, user_line
-from fnad.numpy.indexing import known
+from fnad.numpy.indexing import as_array, known
 from fnad.numpy.metadata import normalise_axis
 from fnad.primitives import sorting as prims
 
@@ -69,7 +69,7 @@ def _positions(kth: Any, n: int) -> tuple[int, ...]:
 
 @implements(np.lexsort)
 def lexsort(keys: Any, axis: int = -1) -> Any:
-    rows = [k if isinstance(k, Tracer) else np.asarray(k) for k in keys]
+    rows = [as_array(k) for k in keys]
     if len({shape_of(k) for k in rows}) > 1:
         raise ValueError("all keys need to be the same shape")
     return prims.lexsort(*rows, axis=normalise_axis(axis, len(shape_of(rows[0]))))
@@ -83,7 +83,7 @@ def searchsorted(a: Any, v: Any, side: Any = "left", sorter: Any = None) -> Any:
         raise ValueError("object of too small depth for desired array")
     if sorter is not None:
         a = np.take(a, sorter) if isinstance(a, Tracer) else np.asarray(a)[sorter]
-    return prims.searchsorted(a, v if isinstance(v, Tracer) else np.asarray(v), side=side)
+    return prims.searchsorted(as_array(a), as_array(v), side=side)
 
 
 @implements(np.digitize)
@@ -122,7 +122,8 @@ def unique(
             got={"value": repr(ar), "at": user_line()},
             fix="call it outside, on plain data, and pass the result in",
         )
-    _, first, *others = np.unique(plain, True, return_inverse, return_counts, axis, equal_nan=equal_nan, sorted=sorted)
+    find: Any = np.unique
+    _, first, *others = find(plain, True, return_inverse, return_counts, axis, equal_nan=equal_nan, sorted=sorted)
     kept = np.take(ar, first, axis)
     answers = ([first] if return_index else []) + others
     return (kept, *answers) if answers else kept

@@ -11,7 +11,7 @@ from fnad import tree
 from fnad.core.aval import aval_of, shape_of
 from fnad.core.tracer import Tracer
 from fnad.errors import DTypeError, ShapeError, TreeError
-from fnad.typing import Array, PyTree
+from fnad.typing import PyTree
 
 
 class Optimizer(NamedTuple):
@@ -89,7 +89,9 @@ def update_leaves(rule: Callable[..., tuple[Any, ...]], grads: PyTree, state: An
         if g is None:
             row: Any = (None, *map(own, old))
         else:
-            check_gradient(g, p, like, i, spec)
+            for name, x in zip(named, entries, strict=True):
+                if name != "state.step":
+                    check_like(x, p, name, like, i, spec)
             row = rule(g, p, *old)
         for column, x in zip(results, row, strict=True):
             column.append(x)
@@ -120,17 +122,21 @@ def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     return x.astype(dtype) if isinstance(x, Tracer) else dtype.type(x)
 
 
-def check_gradient(g: Array, p: Array, what: str, i: int, spec: tree.Spec) -> None:
-    """A gradient has the shape and dtype of its parameter, which is a real floating-point array."""
-    found, wanted = aval_of(g), aval_of(p)
-    if found.shape == wanted.shape and found.dtype == wanted.dtype and wanted.dtype.kind == "f":
-        return
+def check_like(x: Any, p: Any, what: str, like: str, i: int, spec: tree.Spec) -> None:
+    """A gradient or a state leaf has the shape and dtype of its parameter, which is real and floating point."""
+    try:
+        if x.dtype == p.dtype and x.shape == p.shape and p.dtype.kind == "f":
+            return
+    except AttributeError:  # Python scalars
+        pass
+    found, wanted = aval_of(x), aval_of(p)
     path = tree.paths(spec)[i]
-    got = {f"grads{path}": found, f"{what}{path}": wanted}
+    got = {f"{what}{path}": found, f"{like}{path}": wanted}
     if found.shape != wanted.shape:
-        raise ShapeError("a gradient must have the shape of its parameter", got=got)
+        raise ShapeError(f"{what} must have the shapes of {like}", got=got)
     if wanted.dtype.kind == "c":
         raise DTypeError("parameters are real", got=got, fix="keep the real and the imaginary part as two leaves")
     if wanted.dtype.kind != "f":
         raise DTypeError("parameters are floating point", got=got, fix="give the gradient None for a leaf that is not optimized")
-    raise DTypeError("a gradient must have the dtype of its parameter", got=got, fix=f"convert it with .astype(np.{wanted.dtype})")
+    if found.dtype != wanted.dtype:
+        raise DTypeError(f"{what} must have the dtypes of {like}", got=got, fix=f"convert it with .astype(np.{wanted.dtype})")

@@ -121,12 +121,12 @@ class _SGD:
     def update_leaf(self, g: Array, p: Array, step: Any, buffer: Array) -> tuple[Array, Array, Array]:
         """Update, new step and new buffer of one leaf."""
         dtype = aval_of(p).dtype
-        lr = self.lr(step if isinstance(step, Tracer) else np.int64(step)) if callable(self.lr) else self.lr
+        counting = isinstance(step, Tracer)  # the step itself is traced (vmap, recording)
+        lr = self.lr(step if counting else np.int64(step)) if callable(self.lr) else self.lr
         numbers = [cast(x, dtype) for x in (lr, self.momentum, self.keep, self.weight_decay)]
-        plain = not any(isinstance(x, Tracer) for x in (g, p, step, buffer, *numbers))
-        kernel = plain and dtype in _KERNEL_DTYPES
+        kernel = dtype in _KERNEL_DTYPES and not counting and not any(isinstance(x, Tracer) for x in (g, p, buffer, *numbers))
         u, b = (self._in_one_pass if kernel else self._in_numpy)(g, p, buffer, step == 0, *numbers)
-        return u, step + 1 if isinstance(step, Tracer) else np.array(step + 1, np.int64), b
+        return u, step + 1 if counting else np.array(step + 1, np.int64), b
 
     def _in_one_pass(
         self, g: Array, p: Array, buffer: Array, first: Any, lr: Any, momentum: Any, keep: Any, weight_decay: Any

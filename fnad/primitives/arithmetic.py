@@ -48,15 +48,15 @@ def _power_slope_exponent(x: Any, y: Any, out: Any) -> Any:
     return np.where(flat, 0, out * log(np.where(flat, 1, x)))
 
 
-def _chosen(x: Any, out: Any) -> Any:
+def chosen(x: Any, out: Any) -> Any:
     """Where x is what max or min (out) took, nan included."""
     return (x == out) | ((x != x) & (out != out))
 
 
 def _share(x: Any, y: Any, out: Any) -> Any:
     """1 where x alone was taken, a half at ties, 0 elsewhere."""
-    mine = _chosen(x, out)
-    return np.where(mine & _chosen(y, out), out.dtype.type(0.5), mine) if hasattr(out, "dtype") else 0.5 * (1 + mine - _chosen(y, out))
+    mine = chosen(x, out)
+    return np.where(mine & chosen(y, out), out.dtype.type(0.5), mine) if hasattr(out, "dtype") else 0.5 * (1 + mine - chosen(y, out))
 
 
 def _softmax_of_two(x: Any, y: Any, scale: float) -> Any:
@@ -65,7 +65,6 @@ def _softmax_of_two(x: Any, y: Any, scale: float) -> Any:
     difference = np.where(same, 0, x - y)
     share = logistic(difference if scale == 1.0 else difference * scale)
     return np.where(same & np.less(x, 0), 0, share)
-
 
 
 def _arctan2_slope(x: Any, y: Any) -> Any:

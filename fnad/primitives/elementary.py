@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of
-from fnad.primitives._families import Linear, Primitive, Pullback, Unary
+from fnad.primitives._families import Elementwise, Linear, Primitive, Pullback, Unary
 
 _LN2, _LN10 = 0.6931471805599453, 2.302585092994046
 _DEGREE = 0.017453292519943295
@@ -92,10 +92,10 @@ tanh = Unary("tanh", np.tanh, slope_from_out=lambda y: 1 - y * y, kinds="fc", do
 arcsinh = Unary("arcsinh", np.arcsinh, _arcsinh_slope, kinds="fc", special=(0.0,))
 arccosh = Unary("arccosh", np.arccosh, lambda x: np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1)), kinds="fc", domain=(1.2, 4.0))
 arctanh = Unary("arctanh", np.arctanh, lambda x: np.reciprocal((1 - x) * (1 + x)), kinds="fc", domain=(-0.9, 0.9))
-degrees = Unary("degrees", np.degrees, lambda: 1 / _DEGREE, numpy=(np.degrees, np.rad2deg))
-radians = Unary("radians", np.radians, lambda: _DEGREE, numpy=(np.radians, np.deg2rad))
+degrees = Elementwise("degrees", np.degrees, lambda: 1 / _DEGREE, numpy=(np.degrees, np.rad2deg))
+radians = Elementwise("radians", np.radians, lambda: _DEGREE, numpy=(np.radians, np.deg2rad))
 sinc = Unary("sinc", np.sinc, _sinc_slope, special=(0.0, 1e-9, 0.3, 1.0, -2.0))
-logistic = Unary("logistic", _logistic, lambda x: logistic(x) * logistic(-x), numpy=(), special=(0.0, 40.0, -40.0))
+logistic: Unary = Unary("logistic", _logistic, lambda x: logistic(x) * logistic(-x), numpy=(), special=(0.0, 40.0, -40.0))
 """1 / (1 + exp(-x)) in NumPy alone; what slopes of logarithms of sums are made of."""
 
 absolute = Unary("absolute", np.absolute, _abs_slope, kinds="fc", special=(0.0,))

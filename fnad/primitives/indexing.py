@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from fnad.core.aval import Aval, aval_of, shape_of
+from fnad.core.aval import Aval, all_weak, aval_of, shape_of
 from fnad.core.cotangent import Scattered
 from fnad.core.tracer import Tracer
 from fnad.errors import ShapeError
@@ -98,7 +98,7 @@ class StaticSpread(Linear):
 
     def infer(self, v: Aval, *, shape: Shape, index: Static) -> Aval:
         _check_values(self, v, selected_shape(shape, index))
-        return Aval(shape, v.dtype)
+        return Aval(shape, v.dtype, v.weak and not shape)
 
     def impl(self, v: Any, *, shape: Shape, index: Static) -> Any:
         out = np.zeros(shape, aval_of(v).dtype)
@@ -118,7 +118,7 @@ class StaticSet(Primitive):
 
     def infer(self, x: Aval, v: Aval, *, index: Static) -> Aval:
         _check_values(self, v, selected_shape(x.shape, index))
-        return Aval(x.shape, x.dtype)
+        return Aval(x.shape, x.dtype, all_weak(x, v) and not x.shape)
 
     def impl(self, x: Any, v: Any, *, index: Static) -> Any:
         out = np.array(x)
@@ -149,7 +149,7 @@ class Gather(Linear):
 
     def impl(self, x: Any, *indices: Any, axis: int) -> Any:
         x = np.asarray(x)
-        if len(indices) == 1:
+        if len(indices) == 1 and x.size:  # of empty arrays take checks no bounds
             return x.take(indices[0], axis)
         return x[(slice(None),) * axis + indices]
 

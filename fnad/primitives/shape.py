@@ -87,8 +87,8 @@ class Cast(Linear):
     def vjp(self, out: Any, x: Any, *, dtype: np.dtype[Any]) -> Sequence[Pullback | None]:
         return (None if dtype.kind not in "fc" else lambda g: g,)  # the tape converts to the input's dtype
 
-    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, dtype: np.dtype[Any]) -> Any:
-        return None if dtype.kind not in "fc" or tangents[0] is None else self(tangents[0], dtype=dtype)
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return None if params["dtype"].kind not in "fc" or tangents[0] is None else self(tangents[0], **params)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, dtype: np.dtype[Any]) -> Any:
         return self(args[0], dtype=dtype)

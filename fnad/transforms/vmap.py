@@ -33,7 +33,7 @@ class BatchTracer(Tracer):
         raise ConcretizationError(
             f"{wanted} needs one value, but under vmap there is one per example",
             got={"value": repr(self), "at": user_line()},
-            fix="select with np.where(condition, a, b) instead of if/while; index with np.take; or loop in Python instead of vmap",
+            fix="select with np.where(condition, a, b) instead of if/while; index with fnad.at(table)[i].get(); or loop instead of vmap",
         )
 
 

@@ -1,0 +1,157 @@
+"""Draws the figures of the documentation from what fnad computes: `python docs/figures/draw.py`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+
+import fnad
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt  # (the backend is chosen first)
+
+HERE = Path(__file__).parent
+BLUE, ORANGE, GREEN, RED, GREY = "#3949ab", "#e67e22", "#2e8b57", "#c0392b", "#888888"
+STYLE = {
+    "figure.dpi": 150, "savefig.facecolor": "white", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.6, "axes.axisbelow": True, "legend.frameon": False,
+}  # fmt: skip
+
+
+def derivatives() -> Any:
+    """tanh and its first three derivatives, by nesting grad."""
+    x = np.linspace(-3.5, 3.5, 401)
+    figure, axes = plt.subplots(figsize=(6.4, 3.0), layout="constrained")
+    f: Callable[..., Any] = np.tanh
+    for label, color in (("tanh", BLUE), ("grad(tanh)", ORANGE), ("grad(grad(tanh))", GREEN), ("grad(grad(grad(tanh)))", RED)):
+        axes.plot(x, fnad.vmap(f)(x), color=color, label=label, lw=1.8)
+        f = fnad.grad(f)
+    axes.set(xlabel="x", xlim=(-3.5, 3.5))
+    axes.legend(loc="lower right", fontsize=8)
+    return figure
+
+
+def where_sqrt() -> Any:
+    """np.where(x > 0, np.sqrt(x), 0): its value, and its gradient with and without the guarded product."""
+
+    def f(x: Any) -> Any:
+        return np.where(x > 0, np.sqrt(x), 0.0)
+
+    x = np.linspace(-2.0, 4.0, 25)
+    with np.errstate(all="ignore"):
+        value = f(x)
+        guarded = fnad.vmap(fnad.grad(f))(x)
+        plain = np.where(x > 0, 1.0, 0.0) * (0.5 / np.sqrt(x))  # the chain rule as it stands
+    assert np.isfinite(guarded).all()
+    assert np.isnan(plain[x <= 0]).all()
+    assert np.array_equal(plain[x > 0], guarded[x > 0])
+
+    figure, axes = plt.subplots(1, 3, figsize=(8.4, 2.7), layout="constrained")
+    axes[0].plot(x, value, ".-", color=BLUE, ms=5)
+    axes[0].set(title="np.where(x > 0, np.sqrt(x), 0)", xlabel="x")
+    for side in (x <= 0, x > 0):
+        axes[1].plot(x[side], guarded[side], ".-", color=GREEN, ms=5)
+    axes[1].set(title="gradient by fnad", xlabel="x", ylim=(-0.15, 1.5))
+    axes[2].plot(x, plain, ".-", color=ORANGE, ms=5)
+    bad = x[np.isnan(plain)]
+    axes[2].plot(bad, np.zeros_like(bad), "x", color=RED, ms=6, label="nan")
+    axes[2].set(title="gradient by the bare chain rule", xlabel="x", ylim=(-0.15, 1.5))
+    axes[2].legend(loc="upper right")
+    for a in axes:
+        a.title.set_size(9)
+    return figure
+
+
+def kinks() -> Any:
+    """Functions with a kink, and the slope fnad returns there."""
+    cases: list[tuple[str, Callable[..., Any], tuple[float, ...]]] = [
+        ("np.abs(x)", np.abs, (0.0,)),
+        ("np.maximum(x, 0)", lambda x: np.maximum(x, 0.0), (0.0,)),
+        ("np.clip(x, -1, 1)", lambda x: np.clip(x, -1.0, 1.0), (-1.0, 1.0)),
+        ("np.sqrt(x**2 + 0.01)", lambda x: np.sqrt(x**2 + 0.01), (0.0,)),
+    ]
+    x = np.linspace(-2.0, 2.0, 401)
+    figure, axes = plt.subplots(1, 4, figsize=(8.6, 2.5), layout="constrained")
+    for a, (title, f, points) in zip(axes, cases, strict=True):
+        a.plot(x, f(x), color=BLUE, lw=1.6, label="value")
+        slopes = fnad.vmap(fnad.grad(f))(x)
+        smooth = ~np.isin(x, points) if title != "np.sqrt(x**2 + 0.01)" else np.ones(x.shape, bool)
+        a.plot(x, np.where(smooth, slopes, np.nan), color=ORANGE, lw=1.4, label="derivative")
+        for p in points:
+            a.plot(p, fnad.grad(f)(p), "o", color=RED, ms=5, zorder=5)
+        a.set_title(title, size=9)
+        a.set_ylim(-1.25, 2.1)
+    axes[3].legend(fontsize=7, loc="lower right")
+    return figure
+
+
+def descent() -> Any:
+    """Three ways down a narrow valley: sgd, sgd with momentum, Newton steps."""
+    scale = np.array([1.0, 12.0])
+
+    def f(p: Any) -> Any:
+        return 0.5 * np.sum(scale * p**2) + 0.15 * p[0] ** 4
+
+    def path(step: Callable[[Any, Any], tuple[Any, Any]], state: Any, n: int) -> Any:
+        p = np.array([-2.2, 1.3])
+        points = [p]
+        for _ in range(n):
+            p, state = step(p, state)
+            points.append(p)
+        return np.stack(points)
+
+    def sgd(**options: Any) -> tuple[Callable[[Any, Any], tuple[Any, Any]], Any]:
+        opt = fnad.optim.sgd(**options)
+
+        def step(p: Any, state: Any) -> tuple[Any, Any]:
+            updates, state = opt.update(fnad.grad(f)(p), state, p)
+            return fnad.optim.apply_updates(p, updates), state
+
+        return step, opt.init(np.zeros(2))
+
+    def newton(p: Any, state: Any) -> tuple[Any, Any]:
+        return p - np.linalg.solve(fnad.hessian(f)(p), fnad.grad(f)(p)), state
+
+    figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    gx, gy = np.meshgrid(np.linspace(-2.6, 1.4, 161), np.linspace(-1.7, 1.7, 121))
+    height = fnad.vmap(f)(np.stack([gx.ravel(), gy.ravel()], axis=1)).reshape(gx.shape)
+    axes.contour(gx, gy, height, levels=np.geomspace(0.05, 30, 12), colors=GREY, linewidths=0.5)
+    runs = [
+        ("sgd(lr=0.12), 30 steps", path(*sgd(lr=0.12), 30), ORANGE),
+        ("sgd(lr=0.05, momentum=0.7), 30 steps", path(*sgd(lr=0.05, momentum=0.7), 30), BLUE),
+        ("Newton with fnad.hessian, 4 steps", path(newton, None, 4), GREEN),
+    ]
+    for label, points, color in runs:
+        axes.plot(points[:, 0], points[:, 1], ".-", color=color, lw=1.1, ms=4, label=label)
+    axes.set(xlim=(-2.6, 1.4), ylim=(-1.7, 1.7), xlabel="p[0]", ylabel="p[1]")
+    axes.grid(False)
+    axes.legend(fontsize=7.5, loc="lower right")
+    return figure
+
+
+FIGURES = {f.__name__: f for f in (derivatives, where_sqrt, kinks, descent)}
+
+
+def draw(folder: Path) -> list[Path]:
+    """Draw all figures into a folder; the files written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    with plt.rc_context(STYLE):
+        for name, make in FIGURES.items():
+            figure = make()
+            paths.append(folder / f"{name}.png")
+            figure.savefig(paths[-1], metadata={"Software": None})
+            plt.close(figure)
+    return paths
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=HERE)
+    for path in draw(parser.parse_args().out):
+        print(path)

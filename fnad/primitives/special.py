@@ -1,0 +1,267 @@
+"""Softmax and its relatives, and the ufuncs of `scipy.special`.
+
+The latter are declared when one of them first meets a tracer, because importing SciPy takes longer than importing NumPy.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad import _scipy
+from fnad.core import dispatch
+from fnad.core.aval import Aval, aval_of
+from fnad.errors import UnsupportedError
+from fnad.primitives import elementary
+from fnad.primitives._families import Elementwise, Primitive, Pullback, Reduction, Unary, expand, guarded
+from fnad.primitives.arithmetic import quotient
+
+_LN10 = 2.302585092994046
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+_ROOT_TWO_PI = math.sqrt(2 * math.pi)
+_ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
+_ROOT_HALF = math.sqrt(0.5)
+
+
+def _exponentials(x: Any, axis: tuple[int, ...]) -> tuple[Any, Any]:
+    """exp(x - m) with the maximum m of each slice (0 where that is infinite), and m with its axes kept."""
+    top = np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
+    top = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
+    return np.exp(x - top), top
+
+
+class LogSumExp(Reduction):
+    """log(sum(exp(x))) over axes, without overflow. Its slope is the softmax; 0 where all entries are -inf."""
+
+    def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        with np.errstate(divide="ignore"):
+            exps, top = _exponentials(x, axis)
+            return np.squeeze(np.log(np.add.reduce(exps, axis=axis, keepdims=True)) + top, axis)[()]
+
+    def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
+        return (lambda g: guarded(expand(np.where(out == -np.inf, 0, g), axis), softmax(x, axis=axis)),)
+
+
+class _AlongAxes(Primitive):
+    """A function of slices along `axis` that keeps the shape."""
+
+    def infer(self, x: Aval, *, axis: tuple[int, ...]) -> Aval:
+        return x
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: tuple[int, ...]) -> Any:
+        return self(args[0], axis=tuple(a + 1 for a in axis))
+
+
+class Softmax(_AlongAxes):
+    """exp(x) / sum(exp(x))."""
+
+    reads = frozenset()
+
+    def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        with np.errstate(invalid="ignore"):
+            exps, _ = _exponentials(x, axis)
+            return exps / np.add.reduce(exps, axis=axis, keepdims=True)
+
+    def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
+        return (lambda g: _softmax_slope(g, out, axis),)
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: tuple[int, ...]) -> Any:
+        return _softmax_slope(tangents[0], out, axis)  # the matrix is symmetric
+
+
+def _softmax_slope(t: Any, out: Any, axis: tuple[int, ...]) -> Any:
+    """p (t - sum(p t)): the Jacobian of softmax at p, times t."""
+    return guarded(t - np.add.reduce(guarded(t, out), axis=axis, keepdims=True), out)
+
+
+class LogSoftmax(_AlongAxes):
+    """x - log(sum(exp(x)))."""
+
+    reads = frozenset()
+
+    def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exps, top = _exponentials(x, axis)
+            return x - top - np.log(np.add.reduce(exps, axis=axis, keepdims=True))
+
+    def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
+        return (lambda g: g - guarded(np.add.reduce(g, axis=axis, keepdims=True), np.exp(out)),)
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: tuple[int, ...]) -> Any:
+        t = tangents[0]
+        return t - np.add.reduce(guarded(t, np.exp(out)), axis=axis, keepdims=True)
+
+
+logsumexp = LogSumExp("logsumexp", np.logaddexp.reduce)
+softmax = Softmax("softmax")
+log_softmax = LogSoftmax("log_softmax")
+
+
+# -- scipy.special -----------------------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_loaded = False
+
+
+def load_all() -> None:
+    """Declare the primitives of `scipy.special` and their dispatch rows, if that is still to be done."""
+    global _loaded
+    with _lock:
+        if not _loaded:
+            sp = _scipy.special()
+            for declare in (_logistic, _error_functions, _gamma_functions, _entropies, _bessel_functions, _distributions):
+                declare(sp)
+            _loaded = True
+
+
+def _provide(function: Any) -> None:
+    if isinstance(function, np.ufunc) and "scipy.special" in sys.modules:
+        load_all()
+
+
+dispatch.PROVIDERS.append(_provide)
+
+
+def _no_slope(name: str, argument: str) -> Callable[[], Any]:
+    """The slope by an argument for which there is no rule: asking for it is an error, never a silent zero."""
+
+    def refuse() -> Any:
+        raise UnsupportedError(
+            f"scipy.special.{name} has no derivative with respect to {argument}",
+            fix=f"pass {argument} as a plain value, or fnad.stop_gradient({argument}) if it is traced",
+        )
+
+    return refuse
+
+
+def _ratio(x: Any, y: Any) -> Any:
+    """x / y, and 0 where both are 0; elsewhere it must keep its derivative with respect to x."""
+    return quotient(x, np.where((x == 0) & (y == 0), 1, y))
+
+
+def _logistic(sp: Any) -> None:
+    for ufunc, primitive in (
+        (sp.expm1, elementary.expm1), (sp.log1p, elementary.log1p), (sp.exp2, elementary.exp2), (sp.cbrt, elementary.cbrt),
+    ):  # fmt: skip
+        dispatch.ROWS[ufunc] = primitive
+    Unary("exp10", sp.exp10, slope_from_out=lambda y: y * _LN10, domain=(-1.0, 1.0))
+    Unary("expit", sp.expit, lambda x: sp.expit(x) * sp.expit(-x), special=(0.0, 125.0, -125.0, 1000.0))
+    Unary("log_expit", sp.log_expit, lambda x: sp.expit(-x), special=(0.0, 125.0, -125.0))
+    Unary("logit", sp.logit, lambda x: np.reciprocal(x * (1 - x)), domain=(0.1, 0.9), special=(1e-10,))
+
+
+def _error_functions(sp: Any) -> None:
+    Unary("erf", sp.erf, lambda x: _TWO_OVER_ROOT_PI * np.exp(-x * x), domain=(-1.5, 1.5), special=(0.0, 5.0))
+    Unary("erfc", sp.erfc, lambda x: -_TWO_OVER_ROOT_PI * np.exp(-x * x), domain=(-1.5, 1.5), special=(0.0, 5.0))
+    Elementwise("erfcx", sp.erfcx, _erfcx_slope, domain=(-1.0, 3.0), special=(0.0, 20.0, 1e6))
+    Unary("erfi", sp.erfi, lambda x: _TWO_OVER_ROOT_PI * np.exp(x * x), domain=(-1.0, 1.0))
+    Unary("erfinv", sp.erfinv, slope_from_out=lambda y: np.exp(y * y) / _TWO_OVER_ROOT_PI, domain=(-0.9, 0.9), special=(0.0,))
+    Unary("erfcinv", sp.erfcinv, slope_from_out=lambda y: -np.exp(y * y) / _TWO_OVER_ROOT_PI, domain=(0.1, 1.9), special=(1.0,))
+    Elementwise("dawsn", sp.dawsn, lambda x, out: 1 - 2 * x * out, domain=(-1.5, 1.5), special=(0.0,))
+    Unary("ndtr", sp.ndtr, lambda x: np.exp(-0.5 * x * x) / _ROOT_TWO_PI, special=(0.0, 8.0))
+    Unary("log_ndtr", sp.log_ndtr, lambda x: np.true_divide(_ROOT_TWO_OVER_PI, sp.erfcx(-_ROOT_HALF * x)), special=(0.0, 8.0, -30.0))
+    Unary("ndtri", sp.ndtri, slope_from_out=lambda y: _ROOT_TWO_PI * np.exp(0.5 * y * y), domain=(0.1, 0.9), special=(0.5,))
+
+
+def _erfcx_coefficients(terms: int) -> tuple[float, ...]:
+    """Of the slope's asymptotic series, -1 / (sqrt(pi) x**2) times a polynomial in 1 / x**2; the highest power first."""
+    out, c = [], 1.0
+    for n in range(terms):
+        out.append(c * (2 * n + 1))
+        c *= -(2 * n + 1) / 2
+    return tuple(reversed(out))
+
+
+_ERFCX_SERIES = _erfcx_coefficients(16)
+
+
+def _erfcx_slope(x: Any, out: Any) -> Any:
+    """2 x erfcx(x) - 2 / sqrt(pi), whose two terms cancel for large x: there it is a series."""
+    large = np.greater(x, 10.0)
+    inverse = np.reciprocal(np.where(large, x, 10.0))
+    square = inverse * inverse
+    series = 0.0 * square
+    for c in _ERFCX_SERIES:
+        series = series * square + c
+    return np.where(large, -0.5 * _TWO_OVER_ROOT_PI * square * series, 2 * np.where(large, 0, x) * out - _TWO_OVER_ROOT_PI)
+
+
+def _polygamma(n: Any, x: Any) -> Any:
+    out = _scipy.special().polygamma(n, x)
+    dtype = aval_of(x).dtype
+    return out.astype(dtype)[()] if dtype.kind == "f" else out[()]
+
+
+def _gamma_functions(sp: Any) -> None:
+    def psi(x: Any) -> Any:
+        return sp.digamma(x)
+
+    Unary("gammaln", sp.gammaln, psi, domain=(0.5, 4.0), special=(1.0, 2.0, -0.5, 100.0))
+    Elementwise("gamma", sp.gamma, lambda x, out: out * sp.digamma(x), domain=(0.5, 4.0), special=(1.0, -0.5))
+    Elementwise("rgamma", sp.rgamma, lambda x, out: -out * sp.digamma(x), domain=(0.5, 4.0))
+    Unary("digamma", sp.digamma, lambda x: polygamma(1, x), domain=(0.5, 4.0), special=(-0.5, 100.0))
+    Unary("gammasgn", sp.gammasgn, domain=(0.5, 4.0))
+    Elementwise(
+        "beta", sp.beta, lambda x, y, out: out * (psi(x) - psi(x + y)), lambda x, y, out: out * (psi(y) - psi(x + y)), domain=(0.5, 3.0)
+    )
+    Elementwise("betaln", sp.betaln, lambda x, y: psi(x) - psi(x + y), lambda x, y: psi(y) - psi(x + y), domain=(0.5, 3.0))
+
+
+polygamma: Elementwise = Elementwise(
+    "polygamma", _polygamma, _no_slope("polygamma", "n"), lambda x, y: polygamma(x + 1, y), numpy=(), domain=(0.5, 4.0)
+)
+"""The n-th derivative of digamma at x; SciPy's is a function of Python, not a ufunc."""
+
+
+def _entropies(sp: Any) -> None:
+    Elementwise("xlogy", sp.xlogy, lambda y: np.log(y), lambda x, y: _ratio(x, y), domain=(0.3, 3.0), special=((0.0, 0.0), (0.0, 2.0)))
+    Elementwise(
+        "xlog1py", sp.xlog1py, lambda y: np.log1p(y), lambda x, y: _ratio(x, 1 + y), domain=(-0.7, 3.0), special=((0.0, -1.0), (0.0, 2.0))
+    )
+    Unary("entr", sp.entr, lambda x: -np.log(x) - 1, domain=(0.2, 3.0))
+    Elementwise("rel_entr", sp.rel_entr, lambda x, y: np.log(quotient(x, y)) + 1, lambda x, y: -_ratio(x, y), domain=(0.3, 3.0))
+    Elementwise("kl_div", sp.kl_div, lambda x, y: np.log(quotient(x, y)), lambda x, y: quotient(y - x, y), domain=(0.3, 3.0))
+
+
+def _mean(below: Any, above: Any) -> Any:
+    return 0.5 * (below + above)
+
+
+def _bessel_functions(sp: Any) -> None:
+    Unary("j0", sp.j0, lambda x: -sp.j1(x), special=(0.0,))
+    Unary("j1", sp.j1, lambda x: _mean(sp.j0(x), -sp.jv(2.0, x)), special=(0.0,))
+    Elementwise("jv", sp.jv, _no_slope("jv", "v"), lambda x, y: _mean(sp.jv(x - 1, y), -sp.jv(x + 1, y)), domain=(0.5, 3.0))
+    Unary("y0", sp.y0, lambda x: -sp.y1(x), domain=(0.5, 4.0))
+    Unary("y1", sp.y1, lambda x: _mean(sp.y0(x), -sp.yv(2.0, x)), domain=(0.5, 4.0))
+    Elementwise("yv", sp.yv, _no_slope("yv", "v"), lambda x, y: _mean(sp.yv(x - 1, y), -sp.yv(x + 1, y)), domain=(0.5, 3.0))
+    Unary("i0", sp.i0, lambda x: sp.i1(x), special=(0.0,))
+    Unary("i1", sp.i1, lambda x: _mean(sp.i0(x), sp.iv(2.0, x)), special=(0.0,))
+    Elementwise("iv", sp.iv, _no_slope("iv", "v"), lambda x, y: _mean(sp.iv(x - 1, y), sp.iv(x + 1, y)), domain=(0.5, 3.0))
+    Elementwise("i0e", sp.i0e, lambda x, out: sp.i1e(x) - np.sign(x) * out, special=(0.0,))
+    Elementwise("i1e", sp.i1e, lambda x, out: _mean(sp.i0e(x), sp.ive(2.0, x)) - np.sign(x) * out, domain=(0.2, 3.0), special=(-1.0,))
+    Elementwise(
+        "ive", sp.ive, _no_slope("ive", "v"),
+        lambda x, y, out: _mean(sp.ive(x - 1, y), sp.ive(x + 1, y)) - np.sign(y) * out, domain=(0.5, 3.0),
+    )  # fmt: skip
+    Unary("k0", sp.k0, lambda x: -sp.k1(x), domain=(0.5, 4.0))
+    Unary("k1", sp.k1, lambda x: -_mean(sp.k0(x), sp.kv(2.0, x)), domain=(0.5, 4.0))
+    Elementwise("kv", sp.kv, _no_slope("kv", "v"), lambda x, y: -_mean(sp.kv(x - 1, y), sp.kv(x + 1, y)), domain=(0.5, 3.0))
+
+
+def _distributions(sp: Any) -> None:
+    Elementwise(
+        "gammainc", sp.gammainc, _no_slope("gammainc", "a"), lambda x, y: np.exp(sp.xlogy(x - 1, y) - y - sp.gammaln(x)), domain=(0.5, 3.0)
+    )
+    Elementwise(
+        "gammaincc", sp.gammaincc, _no_slope("gammaincc", "a"), lambda x, y: -np.exp(sp.xlogy(x - 1, y) - y - sp.gammaln(x)),
+        domain=(0.5, 3.0),
+    )  # fmt: skip
+    Elementwise(
+        "betainc", sp.betainc, _no_slope("betainc", "a"), _no_slope("betainc", "b"),
+        lambda x, y, z: np.exp(sp.xlogy(x - 1, z) + sp.xlog1py(y - 1, -z) - sp.betaln(x, y)), domain=(0.1, 0.9),
+    )  # fmt: skip

@@ -1,0 +1,9 @@
+"""Settings shared by all tests."""
+
+from __future__ import annotations
+
+import hypothesis
+
+# The same examples in every run, so that a failure can be repeated and a green run stays green.
+hypothesis.settings.register_profile("fnad", derandomize=True, deadline=None, database=None, max_examples=50)
+hypothesis.settings.load_profile("fnad")

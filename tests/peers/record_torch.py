@@ -1,0 +1,117 @@
+"""Record what PyTorch computes, for the parity tests: `python tests/peers/record_torch.py` in an environment with torch.
+
+Each file holds inputs, options and results, so that the tests need no torch.
+"""
+
+import itertools
+import json
+import pathlib
+
+import torch
+
+TESTS = pathlib.Path(__file__).resolve().parent.parent
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+KEPT = (1, 2, 5, 20)
+SGD_OPTIONS = [
+    {},
+    {"lr": 0.1},
+    {"lr": 0.0},
+    {"lr": 0.1, "weight_decay": 0.05},
+    {"lr": 0.1, "maximize": True},
+    {"lr": 0.1, "maximize": True, "weight_decay": 0.05},
+    {"lr": 0.1, "momentum": 0.9},
+    {"lr": 0.1, "momentum": 0.9, "dampening": 0.5},
+    {"lr": 0.1, "momentum": 0.9, "dampening": 1.0},
+    {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.1},
+    {"lr": 0.05, "momentum": 0.8, "nesterov": True},
+    {"lr": 0.05, "momentum": 0.8, "nesterov": True, "weight_decay": 0.2, "maximize": True},
+    {"lr": 0.02, "momentum": 0.95, "dampening": 0.1, "weight_decay": 0.01, "maximize": True},
+]
+
+
+def sgd() -> dict:
+    """Trajectories of SGD for given gradients: 20 steps, the parameters and momentum buffers after some of them."""
+    torch.manual_seed(0)
+    shapes = {"w": (2, 3), "b": (3,), "s": ()}
+    start = {name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()}
+    grads = [{name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()} for _ in range(20)]
+    runs = [{"options": o, "schedule": None, "skip": []} for o in SGD_OPTIONS]
+    runs += [{"options": {"lr": 0.1, "momentum": 0.9}, "schedule": "0.1 / (1 + t)", "skip": []}]
+    skip = [[0, "b"], [1, "b"], [4, "w"], [5, "w"], [5, "b"], [5, "s"]]
+    runs += [{"options": {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1}, "schedule": None, "skip": skip}]
+    for run, (name, dtype) in itertools.product(list(runs), DTYPES.items()):
+        params = {k: torch.nn.Parameter(v.to(dtype).clone()) for k, v in start.items()}
+        opt = torch.optim.SGD(params.values(), **run["options"])
+        for t, g in enumerate(grads):
+            for k, p in params.items():
+                p.grad = None if [t, k] in run["skip"] else g[k].to(dtype)
+            if run["schedule"]:
+                opt.param_groups[0]["lr"] = eval(run["schedule"], {"t": t})
+            opt.step()
+            if t + 1 in KEPT:
+                buffers = {k: opt.state[p].get("momentum_buffer") if p in opt.state else None for k, p in params.items()}
+                run.setdefault(name, {})[t + 1] = {
+                    "params": {k: p.tolist() for k, p in params.items()},
+                    "momentum_buffer": {k: None if b is None else b.tolist() for k, b in buffers.items()},
+                }
+    listed = lambda tree: {k: v.tolist() for k, v in tree.items()}  # noqa: E731
+    return {"torch": torch.__version__, "start": listed(start), "grads": [listed(g) for g in grads], "runs": runs}
+
+
+def cross_entropy() -> dict:
+    """Loss and gradient of torch.nn.functional.cross_entropy."""
+    torch.manual_seed(1)
+    cases = []
+
+    def add(name: str, x: torch.Tensor, y: torch.Tensor, **options) -> None:
+        for dtype_name, dtype in DTYPES.items():
+            xs = x.to(dtype).clone().requires_grad_()
+            ys = y.to(dtype) if y.is_floating_point() else y
+            given = {k: v.to(dtype) if isinstance(v, torch.Tensor) else v for k, v in options.items()}
+            loss = torch.nn.functional.cross_entropy(xs, ys, **given)
+            loss.sum().backward()
+            cases.append(
+                {
+                    "name": name, "dtype": dtype_name, "input": x.tolist(), "target": y.tolist(),
+                    "probabilities": y.is_floating_point(), "loss": loss.tolist(), "grad": xs.grad.tolist(),
+                    "options": {k: v.tolist() if isinstance(v, torch.Tensor) else v for k, v in options.items()},
+                }
+            )  # fmt: skip
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, dtype=torch.float64).round(decimals=3)
+
+    x, y = random(4, 5), torch.tensor([0, 4, 2, 3])
+    p = torch.softmax(random(4, 5), 1).round(decimals=3)
+    w = torch.tensor([0.5, 1.0, 2.0, 0.0, 1.5], dtype=torch.float64)
+    holes = torch.tensor([0, -100, 2, -100])
+    for reduction, smoothing, weight in itertools.product(("mean", "sum", "none"), (0.0, 0.2), (None, w)):
+        options = {"reduction": reduction, "label_smoothing": smoothing, "weight": weight}
+        add("labels", x, y, **options)
+        add("ignored", x, holes, **options)
+        add("probabilities", x, p, **options)
+    add("ignore_index", x, y, ignore_index=2)
+    add("one example", x[0], y[0])
+    add("one example, none", x[0], y[0], reduction="none", label_smoothing=0.1)
+    add("one example, probabilities", x[0], p[0])
+    add("images", random(2, 3, 2, 2), torch.tensor([[[0, 1], [2, -100]], [[1, 1], [0, 2]]]), weight=w[:3])
+    add("images, none", random(2, 3, 4), torch.tensor([[0, 1, 2, 0], [2, -100, 1, 1]]), reduction="none", label_smoothing=0.3)
+    add("images, probabilities", random(2, 3, 2), torch.softmax(random(2, 3, 2), 1).round(decimals=3), label_smoothing=0.1)
+    add("large", 1e4 * x, y, reduction="none")
+    add("one class", random(3, 1), torch.tensor([0, 0, 0]))
+    add("minus infinity", torch.where(x < -0.5, -torch.inf, x), x.argmax(1), reduction="none")
+    return {"torch": torch.__version__, "cases": cases}
+
+
+def write(path: pathlib.Path, data: dict) -> None:
+    """One row per line, so that a difference can be read."""
+    lines = []
+    for key, value in data.items():
+        rows = "[\n" + ",\n".join(map(json.dumps, value)) + "\n]" if isinstance(value, list) else json.dumps(value)
+        lines.append(f"{json.dumps(key)}: {rows}")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    write(TESTS / "optim" / "sgd_torch.json", sgd())
+    write(TESTS / "nn" / "cross_entropy_torch.json", cross_entropy())
