@@ -45,8 +45,10 @@ def loss_fn(params, x, y):
     return F.cross_entropy(logits(params, x), y)
 
 
-def shifted(x, rng):
-    """A minibatch of images, moved by up to one pixel: digits do not change by that, and the classifier learns it."""
+def augmented(x, rng):
+    """A minibatch as it is, or (one in three) moved by up to one pixel: digits do not change by that, and the classifier learns it."""
+    if rng.random() > 1 / 3:
+        return x
     padded = np.pad(x.reshape(-1, 8, 8), ((0, 0), (1, 1), (1, 1)))
     down, right = rng.integers(0, 3, size=2)
     return padded[:, down : down + 8, right : right + 8].reshape(-1, 64)
@@ -65,7 +67,7 @@ def train(x, y, epochs, batch_size, lr, seed):
     with tqdm(total=total, unit="step") as bar:
         for epoch in range(epochs):
             for i, rows in enumerate(np.array_split(rng.permutation(len(x)), batches)):
-                loss, grads = loss_and_grads(params, shifted(x[rows], rng), y[rows])
+                loss, grads = loss_and_grads(params, augmented(x[rows], rng), y[rows])
                 updates, state = optimizer.update(grads, state, params)
                 params = fnad.optim.apply_updates(params, updates)
                 history[epoch, i] = loss
@@ -75,16 +77,25 @@ def train(x, y, epochs, batch_size, lr, seed):
     return params, history
 
 
-def plot_loss(history, path):
+def plot_loss(history, test_loss, path):
     epochs, batches = history.shape
     fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
-    ax.plot((np.arange(history.size) + 1) / batches, history.ravel(), color="#9ecae1", linewidth=0.7, label="minibatch")
+    ax.plot(
+        (np.arange(history.size) + 1) / batches,
+        history.ravel(),
+        ".",
+        color="#6baed6",
+        alpha=0.35,
+        markersize=3,
+        label="minibatch (one in three moved by a pixel)",
+    )
     ax.plot(np.arange(epochs) + 1, history.mean(axis=1), color="#08519c", linewidth=2, label="mean of the epoch")
+    ax.axhline(test_loss, color="#d94801", linestyle="--", linewidth=1.2, label="held-out digits, at the end")
     ax.set(yscale="log", xlabel="epoch", ylabel="cross-entropy", title="Training loss", xlim=(0, epochs))
-    ax.grid(alpha=0.3)
-    ax.legend(frameon=False)
+    ax.grid(alpha=0.25)
+    ax.legend(frameon=True, framealpha=0.9, edgecolor="none")
     ax.spines[["top", "right"]].set_visible(False)
-    fig.savefig(path, dpi=150)
+    fig.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(fig)
 
 
@@ -92,17 +103,19 @@ def plot_mistakes(x, y, probabilities, path):
     """A sheet of the misclassified images, the surest mistakes first."""
     guess = probabilities.argmax(axis=1)
     wrong = np.flatnonzero(guess != y)
-    wrong = wrong[np.argsort(-probabilities[wrong, guess[wrong]])][:40]
-    columns = min(max(len(wrong), 1), 8)
-    rows = max(-(-len(wrong) // columns), 1)
-    fig, axes = plt.subplots(rows, columns, figsize=(1.5 * max(columns, 3), 1.9 * rows + 0.6), layout="constrained", squeeze=False)
-    fig.suptitle(f"{np.sum(guess != y)} of {len(y)} held-out digits taken for another")
-    for ax in axes.flat:
+    shown = wrong[np.argsort(-probabilities[wrong, guess[wrong]])][:40]
+    columns = min(max(len(shown), 3), 8)
+    rows = max(-(-len(shown) // columns), 1)
+    fig, axes = plt.subplots(rows, columns, figsize=(1.35 * columns, 1.75 * rows + 0.5), layout="constrained", squeeze=False)
+    fig.suptitle(f"{len(wrong)} of {len(y)} held-out digits taken for another", fontsize=11)
+    for ax in axes.flat[len(shown) :]:
         ax.axis("off")
-    for ax, i in zip(axes.flat, wrong, strict=False):
+    for ax, i in zip(axes.flat, shown, strict=False):
         ax.imshow(x[i].reshape(8, 8), cmap="gray_r", vmin=0, vmax=1)
-        ax.set_title(f"{y[i]} taken for {guess[i]}\n({probabilities[i, guess[i]]:.0%} sure)", fontsize=9)
-    fig.savefig(path, dpi=150)
+        ax.set(xticks=[], yticks=[])
+        ax.spines[:].set_color("#bbbbbb")
+        ax.set_title(f"{y[i]} taken for {guess[i]}\n{probabilities[i, guess[i]]:.0%} sure", fontsize=8)
+    fig.savefig(path, dpi=150, bbox_inches="tight")
     plt.close(fig)
 
 
@@ -128,11 +141,12 @@ def main():
     probabilities = np.exp(scores - scores.max(axis=1, keepdims=True))
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     args.out.mkdir(parents=True, exist_ok=True)
-    plot_loss(history, args.out / "loss.png")
+    test_loss = loss_fn(params, x_test, y_test)
+    plot_loss(history, test_loss, args.out / "loss.png")
     plot_mistakes(x_test, y_test, probabilities, args.out / "mistakes.png")
     print(f"trained on {len(x)} images in {seconds:.1f} s: {history.size} steps, loss {history[-1].mean():.4f}")
     print(f"plots: {args.out / 'loss.png'}, {args.out / 'mistakes.png'}")
-    print(f"test loss {loss_fn(params, x_test, y_test):.4f}, test accuracy {accuracy:.4f} on {len(y_test)} held-out images")
+    print(f"test loss {test_loss:.4f}, test accuracy {accuracy:.4f} on {len(y_test)} held-out images")
 
 
 if __name__ == "__main__":

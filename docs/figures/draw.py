@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,8 +154,16 @@ def draw(folder: Path) -> list[Path]:
     return paths
 
 
+def digits(folder: Path) -> list[Path]:
+    """The two pictures of the digits example, by running it."""
+    with tempfile.TemporaryDirectory() as made:
+        subprocess.run([sys.executable, HERE.parents[1] / "examples" / "train_digits.py", "--out", made], check=True)
+        return [Path(shutil.copy(Path(made) / f"{name}.png", folder / f"digits_{name}.png")) for name in ("loss", "mistakes")]
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE)
-    for path in draw(parser.parse_args().out):
+    out = parser.parse_args().out
+    for path in [*draw(out), *digits(out)]:
         print(path)

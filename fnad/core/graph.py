@@ -97,10 +97,10 @@ def _names() -> Iterator[str]:
 class RecordTracer(Tracer):
     """A value of which only shape and dtype are known."""
 
-    __slots__ = ("_aval", "var")
+    __slots__ = ("_aval", "variable")
 
     def __init__(self, trace: RecordTrace, var: Var) -> None:
-        self._trace, self.var, self._aval = trace, var, var.aval
+        self._trace, self.variable, self._aval = trace, var, var.aval
 
     @property
     def aval(self) -> Aval:
@@ -130,7 +130,7 @@ class RecordTrace(Trace):
 
     def operand(self, x: Any) -> Var | Literal:
         if isinstance(x, RecordTracer) and x._trace is self:
-            return x.var
+            return x.variable
         if x.__class__ in PYTHON_SCALARS or isinstance(x, np.generic):
             return Literal(x)
         if not isinstance(x, Tracer | np.ndarray):
@@ -146,7 +146,7 @@ class RecordTrace(Trace):
         outs = [self.new(a) for a in (answer if primitive.multiple else (answer,))]
         frame = user_frame()
         where = None if frame is None else (frame.f_code, frame.f_lineno)
-        self.equations.append(Equation(primitive, tuple(map(self.operand, args)), params, tuple(o.var for o in outs), where))
+        self.equations.append(Equation(primitive, tuple(map(self.operand, args)), params, tuple(o.variable for o in outs), where))
         return tuple(outs) if primitive.multiple else outs[0]
 
 
@@ -158,7 +158,7 @@ def record(f: Callable[..., Sequence[Any]], avals: Sequence[Aval], function: Any
         outputs = tuple(trace.operand(o) for o in f(*inputs))
     finally:
         trace.close()
-    return Graph(tuple(i.var for i in inputs), tuple(trace.constants.values()), tuple(trace.equations), outputs)
+    return Graph(tuple(i.variable for i in inputs), tuple(trace.constants.values()), tuple(trace.equations), outputs)
 
 
 def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:

@@ -253,6 +253,9 @@ class Tracer:
     def reshape(self, *shape: Any, **kwargs: Any) -> Any:
         return np.reshape(self, shape[0] if len(shape) == 1 else shape, **kwargs)
 
+    def compress(self, condition: Any, axis: Any = None, out: Any = None) -> Any:
+        return np.compress(condition, self, axis, out)
+
     def transpose(self, *axes: Any) -> Any:
         return np.transpose(self, (axes[0] if len(axes) == 1 else axes) or None)
 
@@ -305,7 +308,7 @@ _BINARY = {
 _COMPARE = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal}
 _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 _METHODS = """
-    all any argmax argmin argsort choose clip compress conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero prod ptp
+    all any argmax argmin argsort choose clip conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero prod ptp
     ravel repeat round searchsorted squeeze std sum swapaxes take trace var
 """.split()  # noqa: SIM905 (as a list it fills a screen)
 

@@ -70,7 +70,9 @@ def add_at(out: Array, indices: tuple[Any, ...], axis: int, values: Any) -> None
     lead, size, row = math.prod(out.shape[:axis]), math.prod(out.shape[axis:last]), math.prod(out.shape[last:])
     if lead * row > 1:
         if _Work.done >= _REPAID and out.dtype.char in "fdFD":
-            add_rows(out.reshape(lead, size, row), index, np.ascontiguousarray(values, out.dtype).reshape(lead, index.size, row))
+            # Read-only arrays would be another type, compiled anew.
+            values = np.require(values, out.dtype, ["C", "W"]).reshape(lead, index.size, row)
+            add_rows(out.reshape(lead, size, row), np.require(index, None, ["C", "W"]), values)
             return
         _Work.done += np.size(values)
         # NumPy is ten times faster with one index into one axis.
@@ -89,4 +91,5 @@ def set_at(out: Array, indices: tuple[Any, ...], axis: int, values: Any) -> None
 
 def extreme_at(out: Array, indices: tuple[Any, ...], axis: int, values: Any, larger: bool) -> None:
     """Like `add_at`, but with the larger or the smaller of the entry and its values."""
-    (np.maximum if larger else np.minimum).at(out, (slice(None),) * axis + indices, values)
+    with np.errstate(invalid="ignore"):  # of nan, ufunc.at warns where the ufunc itself does not
+        (np.maximum if larger else np.minimum).at(out, (slice(None),) * axis + indices, values)

@@ -10,8 +10,9 @@ import numpy as np
 from fnad.core.aval import aval_of, shape_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, DTypeError, ShapeError
-from fnad.primitives.shape import stop
+from fnad.numpy.at import at
 from fnad.primitives.softmax import softmax_cross_entropy
+from fnad.primitives.special import log_softmax
 from fnad.typing import Array, ArrayLike
 
 
@@ -87,11 +88,11 @@ def _of_labels(x: Array, y: Array, w: Array | None, ignore_index: int, smoothing
     else:
         y = np.where(ignored, 0, y)
     losses = softmax_cross_entropy(x, y)
-    share: Any = None if w is None else np.take(w, y)
+    share: Any = None if w is None else at(w)[y].get()
     if share is not None:
         losses = losses * share
     if smoothing:
-        logp = _log_softmax(x)
+        logp = log_softmax(x, axis=(1,))
         spread = -np.sum(logp if w is None else logp * w, axis=1)
         losses = (1 - smoothing) * losses + (smoothing / x.shape[1]) * spread
     if ignored is not None:
@@ -104,13 +105,8 @@ def _of_probabilities(x: Array, y: Array, w: Array | None, smoothing: float) -> 
     """Loss per row for class probabilities, and the number of rows."""
     if smoothing:
         y = (1 - smoothing) * y + smoothing / x.shape[1]
-    terms = y * _log_softmax(x)
+    terms = y * log_softmax(x, axis=(1,))
     return -np.sum(terms if w is None else terms * w, axis=1), x.shape[0]
-
-
-def _log_softmax(x: Array) -> Array:
-    z = x - stop(np.max(x, axis=1, keepdims=True, initial=-np.inf))
-    return z - np.log(np.sum(np.exp(z), axis=1, keepdims=True))
 
 
 def _array(x: ArrayLike) -> Array:

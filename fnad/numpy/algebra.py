@@ -63,7 +63,10 @@ def matmul(a: Any, b: Any) -> Any:
 
 
 def _vector_product(a: Any, b: Any) -> Any:
+    """A product in which `a` or `b` is a vector."""
     sa, sb = shape_of(a), shape_of(b)
+    if len(sa) <= 2 >= len(sb):
+        return prims.matmul(a, b)
     left = shapes.reshape(a, shape=(1, *sa)) if len(sa) == 1 else a
     right = shapes.reshape(b, shape=(*sb, 1)) if len(sb) == 1 else b
     product = prims.matmul(left, right)
@@ -87,12 +90,10 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
     refuse_out(out, "np.dot")
     a, b = operand(a), operand(b)
     na, nb = len(a.shape), len(b.shape)
-    if na == 2 == nb:
+    if 1 <= na <= 2 and 1 <= nb <= 2:
         return prims.matmul(a, b)
     if na == 0 or nb == 0:
         return np.multiply(a, b)
-    if na <= 2 >= nb:
-        return _vector_product(a, b)
     return contract(a, b, (na - 1,), (max(nb - 2, 0),), "np.dot")
 
 
@@ -103,7 +104,7 @@ def vdot(a: Any, b: Any, /) -> Any:
     n = math.prod(a.shape)
     if math.prod(b.shape) != n:
         raise ShapeError("np.vdot: both operands must have the same number of entries", got=dict(zip("ab", avals(a, b), strict=True)))
-    return _vector_product(conjugated(reshaped(a, (n,))), reshaped(b, (n,)))
+    return prims.matmul(conjugated(reshaped(a, (n,))), reshaped(b, (n,)))
 
 
 @implements(np.inner)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad.core.aval import shape_of
+from fnad.core.aval import PYTHON_SCALARS, shape_of
 from fnad.core.dispatch import implements, refuse
 from fnad.core.tracer import Tracer, ValueTracer
 from fnad.errors import ConcretizationError, UnsupportedError, user_line
@@ -333,7 +333,9 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
         )
     elif not np.all((known(index) >= 0) & (known(index) < n)):
         raise ValueError("invalid entry in choice array")
-    arrays = np.broadcast_arrays(index, *map(as_array, choices))
+    choices = [c if isinstance(c, PYTHON_SCALARS) else as_array(c) for c in choices]
+    dtype = np.result_type(*choices)
+    arrays = np.broadcast_arrays(index, *[np.astype(as_array(c), dtype) for c in choices])
     ndim = len(shape_of(arrays[0]))
     where = [_along(m, k, ndim) for k, m in enumerate(shape_of(arrays[0]))]
     return prims.gather(np.stack(arrays[1:]), arrays[0], *where, axis=0)

@@ -267,7 +267,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 
 @implements(np.meshgrid)
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> tuple[Any, ...]:
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> Any:
     if indexing not in ("xy", "ij"):
         raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
     ndim = len(xi)
@@ -275,4 +275,6 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     if indexing == "xy" and ndim > 1:
         axes[0], axes[1] = 1, 0
     grids = [np.reshape(x, (1,) * a + (-1,) + (1,) * (ndim - a - 1)) for x, a in zip(map(as_array, xi), axes, strict=True)]
-    return tuple(grids) if sparse else tuple(np.broadcast_arrays(*grids))
+    if sparse and not copy:
+        return grids  # NumPy gives a list here
+    return tuple(grids if sparse else np.broadcast_arrays(*grids))

@@ -1,4 +1,4 @@
-"""np.linalg: norms, powers and chains of matrices, and its own spellings of NumPy's products."""
+"""np.linalg: solutions and decompositions, norms, powers and chains of matrices, and its own spellings of NumPy's products."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from fnad.numpy import algebra
 from fnad.numpy.algebra import operand
 from fnad.numpy.metadata import normalise_axes, normalise_axis
 from fnad.numpy.reductions import refuse_out
-from fnad.primitives import elementary
+from fnad.primitives import elementary, reduction
+from fnad.primitives import linalg as prims
+from fnad.primitives._families import expand
 
 _FROBENIUS = ("fro", "f")
 
@@ -80,7 +82,8 @@ def _check_order(ord: Any) -> None:
 
 def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     squares = np.square(x) if x.dtype.kind != "c" else np.square(np.real(x)) + np.square(np.imag(x))
-    return elementary.root(np.sum(squares, axis=axes, keepdims=keepdims))
+    total = elementary.root(reduction.sum(squares, axis=tuple(sorted(axes))))
+    return expand(total, tuple(sorted(axes))) if keepdims else total
 
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -193,6 +196,76 @@ def need_square(a: Any) -> None:
         raise np.linalg.LinAlgError(f"{len(a.shape)}-dimensional array given. Array must be at least two-dimensional")
     if a.shape[-1] != a.shape[-2]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+
+
+# -- solutions and decompositions ----------------------------------------------------------------------------------
+
+
+def _matrix(a: Any, name: str, real: bool = False) -> Any:
+    a = _inexact(a)
+    need_square(a)
+    if real and a.dtype.kind == "c":
+        raise UnsupportedError(
+            f"{name} of a traced complex matrix has no rule", fix="use the real matrix [[re, -im], [im, re]] of twice the size"
+        )
+    return a
+
+
+@implements(np.linalg.inv)
+def inv(a: Any) -> Any:
+    """The inverse: (..., n, n) -> (..., n, n)."""
+    return prims.inv(_matrix(a, "np.linalg.inv"))
+
+
+@implements(np.linalg.solve)
+def solve(a: Any, b: Any) -> Any:
+    """The x with `a @ x = b`; as in NumPy 2, `b` is a vector only if it has one axis, otherwise a stack of matrices."""
+    a, b = _matrix(a, "np.linalg.solve"), _inexact(b)
+    if len(b.shape) == 1:
+        x = prims.solve(a, np.reshape(b, (*b.shape, 1)))
+        return np.reshape(x, x.shape[:-1])
+    if not b.shape:
+        raise ShapeError("np.linalg.solve: the right-hand side needs at least one axis", got={"b": aval_of(b)})
+    return prims.solve(a, b)
+
+
+@implements(np.linalg.det)
+def det(a: Any) -> Any:
+    """The determinant: (..., n, n) -> (...). Its gradient is right at singular matrices too, up to second order."""
+    return prims.det(_matrix(a, "np.linalg.det"))
+
+
+@implements(np.linalg.slogdet)
+def slogdet(a: Any) -> Any:
+    """Sign and logarithm of the absolute value of the determinant of real matrices; where it is 0 there is no derivative."""
+    return _SLOGDET_RESULT(*prims.slogdet(_matrix(a, "np.linalg.slogdet", real=True)))
+
+
+@implements(np.linalg.cholesky)
+def cholesky(a: Any, /, *, upper: bool = False) -> Any:
+    """The Cholesky factor of real matrices, taken for symmetric: only one triangle is read, and the gradient is symmetric."""
+    a = _matrix(a, "np.linalg.cholesky", real=True)
+    return np.matrix_transpose(prims.cholesky(np.matrix_transpose(a))) if upper else prims.cholesky(a)
+
+
+@implements(np.linalg.eigh)
+def eigh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues and eigenvectors of real matrices, taken for symmetric: only one triangle is read, and the gradient is symmetric."""
+    a = _matrix(a, "np.linalg.eigh", real=True)
+    triangle = UPLO.upper()
+    if triangle not in ("L", "U"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return _EIGH_RESULT(*prims.eigh(a if triangle == "L" else np.matrix_transpose(a)))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a: Any, UPLO: str = "L") -> Any:
+    """Eigenvalues of real symmetric matrices; their gradient holds where some are equal."""
+    return eigh(a, UPLO)[0]
+
+
+_SLOGDET_RESULT = type(np.linalg.slogdet(np.eye(1)))
+_EIGH_RESULT = type(np.linalg.eigh(np.eye(1)))
 
 
 # -- np.linalg's own spellings -------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from fnad.core.dispatch import implements
 
 @implements(np.shape)
 def shape(a: Any) -> tuple[int, ...]:
-    return a.shape  # type: ignore[no-any-return]
+    return a.shape
 
 
 @implements(np.ndim)
@@ -36,17 +37,17 @@ def result_type(*operands: Any) -> np.dtype[Any]:
 
 @implements(np.iscomplexobj)
 def iscomplexobj(x: Any) -> bool:
-    return x.dtype.kind == "c"  # type: ignore[no-any-return]
+    return x.dtype.kind == "c"
 
 
 @implements(np.isrealobj)
 def isrealobj(x: Any) -> bool:
-    return x.dtype.kind != "c"  # type: ignore[no-any-return]
+    return x.dtype.kind != "c"
 
 
 def normalise_axis(axis: int, ndim: int) -> int:
     """A non-negative axis; NumPy's AxisError if it is out of range."""
-    axis = axis.__index__()
+    axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(axis, ndim)
     return axis % ndim

@@ -52,7 +52,7 @@ def _mask(where: Any, a: Any) -> Any:
 def _select(a: Any, where: Any, rest: Any) -> Any:
     """`a` where the mask holds, elsewhere the constant `rest` in a's dtype."""
     mask = _mask(where, a)
-    return a if mask is None else np.where(mask, a, aval_of(a).dtype.type(rest))
+    return a if mask is None else np.where(mask, a, a.dtype.type(rest))
 
 
 def _cast(a: Any, dtype: Any) -> Any:
@@ -71,6 +71,8 @@ def _start(initial: Any, like: Any) -> Any:
 
 def _warn(condition: Any, message: str) -> None:
     """NumPy's warning, where it can be known that it is due."""
+    if condition is False:
+        return
     condition = plain(condition)
     if not isinstance(condition, Tracer) and np.any(condition):
         warnings.warn(message, RuntimeWarning, stacklevel=4)
@@ -123,9 +125,7 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
 
 
 def _cumulative(scan: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any, first: int | None) -> Any:
-    x = _array(x)
-    if not shape_of(x):
-        raise ValueError("Input array must be at least one dimensional.")
+    x = np.atleast_1d(_array(x))
     if axis is None:
         if len(shape_of(x)) != 1:
             raise ValueError("For arrays which have more than one dimension ``axis`` argument is required.")
@@ -156,7 +156,7 @@ def _extreme(
 ) -> Any:
     refuse_out(out, f"np.{primitive.name}")
     a = _array(a)
-    mask, dtype = _mask(where, a), aval_of(a).dtype
+    mask, dtype = _mask(where, a), a.dtype
     if mask is not None:
         if initial is _NO:
             raise ValueError(
@@ -247,15 +247,15 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: bool = False) -> Any:
 # -- moments -----------------------------------------------------------------------------------------------------------
 
 
-def _count(a: Any, axes: tuple[int, ...], where: Any, dtype: np.dtype[Any]) -> Any:
-    """How many entries a reduction reads: an int, or with a mask an array of the given dtype, its axes kept."""
+def _count(a: Any, axes: tuple[int, ...], where: Any, dtype: np.dtype[Any], keepdims: Any) -> Any:
+    """How many entries a reduction reads: an int, or with a mask an array of the given dtype."""
     mask, shape = _mask(where, a), shape_of(a)
-    return math.prod(shape[i] for i in axes) if mask is None else np.sum(mask, axis=axes, dtype=dtype, keepdims=True)
+    return math.prod(shape[i] for i in axes) if mask is None else sum(mask, axes, dtype, keepdims=keepdims)
 
 
 def _working(a: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
     """The dtype in which a mean is computed, and that of the result."""
-    own = aval_of(a).dtype
+    own = a.dtype
     if dtype is not None:
         return np.dtype(dtype), np.dtype(dtype)
     if own.kind in "iub":
@@ -263,13 +263,8 @@ def _working(a: Any, dtype: Any) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return (np.dtype(np.float32), own) if own == np.float16 else (own, own)
 
 
-def _drop(x: Any, axes: tuple[int, ...], keepdims: Any) -> Any:
-    """Remove the axes of size 1 that were kept while computing, unless they are to stay."""
-    return x if keepdims is not _NO and keepdims else np.reshape(x, tuple(n for i, n in enumerate(shape_of(x)) if i not in axes))
-
-
 def _same(x: Any, dtype: np.dtype[Any]) -> Any:
-    return x if aval_of(x).dtype == dtype else cast(x, dtype)
+    return x if x.dtype == dtype else cast(x, dtype)
 
 
 @implements(np.mean)
@@ -277,11 +272,10 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims:
     refuse_out(out, "np.mean")
     a = _array(a)
     work, result = _working(a, dtype)
-    axes = _axes(axis, a)
-    n = _count(a, axes, where, work)
+    axes = normalise_axes(axis, len(shape_of(a)))
+    n = _count(a, axes, where, work, keepdims)
     _warn(n == 0, "Mean of empty slice")
-    total = np.true_divide(sum(_same(a, work), axes, keepdims=True, where=where), n)
-    return _same(_drop(total, axes, keepdims), result)
+    return _same(np.true_divide(sum(_same(a, work), axes, keepdims=keepdims, where=where), n), result)
 
 
 @implements(np.var)
@@ -296,16 +290,17 @@ def var(
         ddof = correction
     a = _array(a)
     work, result = _working(a, dtype)
-    axes = _axes(axis, a)
-    n = _count(a, axes, where, work)
+    axes = normalise_axes(axis, len(shape_of(a)))
+    n = _count(a, axes, where, work, keepdims)
     _warn(n - ddof <= 0, "Degrees of freedom <= 0 for slice")
     a = _same(a, work)
-    centre = np.true_divide(sum(a, axes, keepdims=True, where=where), n) if mean is _NO else mean
-    x = a - centre
-    squares = np.real(x * np.conjugate(x)) if aval_of(x).dtype.kind == "c" else np.square(x)
+    if mean is _NO:
+        mean = np.true_divide(sum(a, axes, keepdims=True, where=where), _count(a, axes, where, work, True))
+    x = a - mean
+    squares = np.real(x * np.conjugate(x)) if x.dtype.kind == "c" else np.square(x)
     freedom = np.maximum(n - ddof, 0) if isinstance(n, Tracer | np.ndarray) else n - ddof if n > ddof else 0
-    spread = np.true_divide(sum(squares, axes, keepdims=True, where=where), freedom)
-    return _same(_drop(spread, axes, keepdims), np.zeros(0, result).real.dtype)
+    spread = np.true_divide(sum(squares, axes, keepdims=keepdims, where=where), freedom)
+    return _same(spread, np.zeros(0, result).real.dtype if dtype is None else result)
 
 
 @implements(np.std)
@@ -326,7 +321,7 @@ def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = Fals
         scale = np.full(shape_of(mid), math.prod(shape_of(a)) / math.prod(shape_of(mid)), aval_of(mid).dtype)[()] if returned else None
         return (mid, scale) if returned else mid
     weights = _spread_weights(a, axis, axes, _array(weights))
-    dtype = np.result_type(a, weights, *([np.float64] if aval_of(a).dtype.kind in "iub" else []))
+    dtype = np.result_type(a, weights, *([np.float64] if a.dtype.kind in "iub" else []))
     scale = sum(weights, axes, dtype=dtype, keepdims=keepdims)
     zero = plain(scale) == 0
     if not isinstance(zero, Tracer) and np.any(zero):
@@ -363,7 +358,7 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = Fa
     middle = rows[..., n // 2 : n // 2 + 1] if n % 2 else rows[..., n // 2 - 1 : n // 2 + 1]
     last = rows[..., -1]  # nan is sorted to the end
     result = mean(middle, -1)
-    result = np.where(np.isnan(last), last, result) if aval_of(a).dtype.kind in "fc" else result
+    result = np.where(np.isnan(last), last, result) if a.dtype.kind in "fc" else result
     return _keep(result, axes, keepdims)
 
 
@@ -374,7 +369,7 @@ def _without_nan(a: Any, rest: float) -> tuple[Any, Any]:
     """An array with `rest` in place of nan, and where it was not nan."""
     a = _array(a)
     bad = np.isnan(a)
-    return np.where(bad, aval_of(a).dtype.type(rest), a), np.logical_not(bad)
+    return np.where(bad, a.dtype.type(rest), a), np.logical_not(bad)
 
 
 @implements(np.nansum)
@@ -396,7 +391,7 @@ def _counted(good: Any, where: Any) -> Any:
 def nanmean(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = _NO, *, where: Any = _NO) -> Any:
     filled, good = _without_nan(a, 0)
     with np.errstate(invalid="ignore"):
-        return mean(filled, axis, dtype, out, keepdims, where=_counted(good, where))
+        return mean(filled, _axes(axis, filled), dtype, out, keepdims, where=_counted(good, where))
 
 
 @implements(np.nanvar)
@@ -405,8 +400,11 @@ def nanvar(
     where: Any = _NO, mean: Any = _NO, correction: Any = _NO,
 ) -> Any:  # fmt: skip
     filled, good = _without_nan(a, 0)
-    with np.errstate(invalid="ignore"):
-        return var(filled, axis, dtype, out, ddof, keepdims, where=_counted(good, where), mean=mean, correction=correction)
+    counted = _counted(good, where)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = var(filled, _axes(axis, filled), dtype, out, ddof, keepdims, where=counted, mean=mean, correction=correction)
+    few = sum(counted, axis, keepdims=keepdims) <= (ddof if correction is _NO else correction)
+    return np.where(few, aval_of(spread).dtype.type(math.nan), spread)
 
 
 @implements(np.nanstd)

@@ -39,10 +39,8 @@ def reshape(a: Any, /, shape: Any = None, order: str = "C", *, copy: Any = None)
 
 def _sizes(shape: Any) -> tuple[int, ...]:
     """A shape or several axes as a tuple of ints; one int counts as a tuple of one."""
-    try:
-        return (operator.index(shape),)
-    except TypeError:
-        return tuple(operator.index(n) for n in shape)
+    many = isinstance(shape, tuple | list) or np.ndim(shape)
+    return tuple(map(operator.index, shape)) if many else (operator.index(shape),)
 
 
 def _fortran(order: str) -> bool:
@@ -100,7 +98,9 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     n = len(shape_of(a))
     axis = normalise_axis(axis, n)
-    start = normalise_axis(start, n + 1) if start < 0 or start > n else start
+    start += n if start < 0 else 0
+    if not 0 <= start <= n:
+        raise np.exceptions.AxisError(f"'start' arg requires {-n} <= start < {n + 1}, but {start} was passed in")
     return np.moveaxis(a, axis, start - (axis < start))
 
 

@@ -96,10 +96,11 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Any:
             fix="use np.searchsorted(bins, x, side='right'), which takes rising bins",
         )
     edges = np.asarray(edges)
+    side: Any = "left" if right else "right"
     if np.all(edges[:-1] <= edges[1:]):
-        return np.searchsorted(edges, x, side="left" if right else "right")
+        return np.searchsorted(edges, x, side)
     if np.all(edges[:-1] >= edges[1:]):
-        return len(edges) - np.searchsorted(edges[::-1], x, side="right" if right else "left")
+        return len(edges) - np.searchsorted(edges[::-1], x, side)
     raise ValueError("bins must be monotonically increasing or decreasing")
 
 

@@ -41,7 +41,7 @@ def apply_updates(params: PyTree, updates: PyTree) -> PyTree:
     Example:
         >>> import numpy as np, fnad
         >>> fnad.optim.apply_updates({"w": np.array([1.0, 2.0]), "b": 0.0}, {"w": np.array([0.5, -0.5]), "b": None})
-        {'b': 0.0, 'w': array([1.5, 1.5])}
+        {'w': array([1.5, 1.5]), 'b': 0.0}
 
     Reference: the convention of optax (DeepMind, 2020).
     """

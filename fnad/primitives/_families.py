@@ -21,7 +21,16 @@ class Guarded(Primitive):
 
     This is the product of the chain rule: a branch that was not taken (`np.where`) sends a zero cotangent, and
     0 * inf must not become nan. Everywhere else it is plain multiplication, so pullbacks stay linear.
+
+    Args:
+        name: The primitive's name.
+        either: Whether a zero `slope` wins over a `g` that is not finite as well: for the term of the forward mode in which
+            `g` multiplies the tangent of the slope, so that each of them can be the zero of a branch not taken.
     """
+
+    def __init__(self, name: str, either: bool = False) -> None:
+        super().__init__(name)
+        self.either = either
 
     def infer(self, g: Aval, slope: Aval) -> Aval:
         return Aval(broadcast_shapes(self.name, g, slope), result_dtype(g, slope), all_weak(g, slope))
@@ -32,28 +41,33 @@ class Guarded(Primitive):
             flat = out.ravel("K")
             total = np.vdot(flat, flat)  # a sum of squares is nan only if an entry is
             if total != total:
-                bad = (g == 0) & ~np.isfinite(slope)
-                return np.where(bad, np.zeros((), out.dtype), out)
-        elif out != out and g == 0:
-            return out.__class__(0) if np.isnan(out) and not np.isfinite(slope) else out
+                return np.where(self.wins(g, slope), np.zeros((), out.dtype), out)
+        elif out != out and self.wins(g, slope):
+            return out.__class__(0)
         return out
+
+    def wins(self, g: Any, slope: Any) -> Any:
+        """Where a zero wins."""
+        won = (g == 0) & ~np.isfinite(slope)
+        return won | ((slope == 0) & ~np.isfinite(g)) if self.either else won
 
     def vjp(self, out: Any, g: Any, slope: Any) -> Sequence[Pullback]:
         shape_g, shape_s = shape_of(g), shape_of(slope)
         return (
-            lambda c: unbroadcast(guarded(c, slope), shape_g),
-            lambda c: unbroadcast(guarded(c, g), shape_s),
+            lambda c: unbroadcast(self(c, slope), shape_g),
+            lambda c: unbroadcast(self(c, g), shape_s),
         )
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
         (g, slope), (tg, ts) = args, tangents
-        return add_tangents(tg if tg is None else guarded(tg, slope), ts if ts is None else guarded(ts, g), shape_of(out))
+        return add_tangents(tg if tg is None else self(tg, slope), ts if ts is None else _guarded_both(ts, g), shape_of(out))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(*align(args, batched))
 
 
 guarded = Guarded("guarded_multiply")
+_guarded_both = Guarded("guarded_multiply_both", either=True)
 
 
 class Elementwise(Primitive):

@@ -10,9 +10,7 @@ import numpy as np
 from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, result_dtype, shape_of, weak_aval
 from fnad.core.primitive import keep_weak
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Unary, add_tangents, align, broadcast_shapes, unbroadcast
-from fnad.primitives.elementary import is_complex, log, logistic
-
-_LN2 = 0.6931471805599453
+from fnad.primitives.elementary import is_complex, log, logistic, logistic2
 
 
 def quotient(x: Any, y: Any) -> Any:
@@ -59,12 +57,10 @@ def _share(x: Any, y: Any, out: Any) -> Any:
     return np.where(mine & chosen(y, out), out.dtype.type(0.5), mine) if hasattr(out, "dtype") else 0.5 * (1 + mine - chosen(y, out))
 
 
-def _softmax_of_two(x: Any, y: Any, scale: float) -> Any:
-    """exp(x) / (exp(x) + exp(y)), exp to the base whose logarithm is `scale`; 0 where both are -inf, a half where both are inf."""
+def _softmax_of_two(x: Any, y: Any, of_difference: Unary) -> Any:
+    """exp(x) / (exp(x) + exp(y)), a function of their difference; 0 where both are -inf, a half where both are inf."""
     same = np.isinf(x) & (x == y)
-    difference = np.where(same, 0, x - y)
-    share = logistic(difference if scale == 1.0 else difference * scale)
-    return np.where(same & np.less(x, 0), 0, share)
+    return np.where(same & np.less(x, 0), 0, of_difference(np.where(same, 0, x - y)))
 
 
 def _arctan2_slope(x: Any, y: Any) -> Any:
@@ -104,11 +100,11 @@ arctan2 = Elementwise(
     "arctan2", np.arctan2, _arctan2_slope, lambda x, y: -_arctan2_slope(y, x), domain=(0.3, 3.0), special=((1.0, -1.0), (-1.0, 2.0))
 )
 logaddexp = Elementwise(
-    "logaddexp", np.logaddexp, lambda x, y: _softmax_of_two(x, y, 1.0), lambda x, y: _softmax_of_two(y, x, 1.0),
+    "logaddexp", np.logaddexp, lambda x, y: _softmax_of_two(x, y, logistic), lambda x, y: _softmax_of_two(y, x, logistic),
     special=((800.0, 0.0), (-800.0, 0.0), (1.0, 1.0)),
 )  # fmt: skip
 logaddexp2 = Elementwise(
-    "logaddexp2", np.logaddexp2, lambda x, y: _softmax_of_two(x, y, _LN2), lambda x, y: _softmax_of_two(y, x, _LN2),
+    "logaddexp2", np.logaddexp2, lambda x, y: _softmax_of_two(x, y, logistic2), lambda x, y: _softmax_of_two(y, x, logistic2),
     special=((1200.0, 0.0), (-1200.0, 0.0), (1.0, 1.0)),
 )  # fmt: skip
 copysign = Elementwise("copysign", np.copysign, _copysign_slope, None, special=((1.0, -2.0), (-1.0, 3.0)))

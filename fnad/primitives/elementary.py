@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,14 @@ def _sinc_series() -> tuple[float, ...]:
 _SINC_SERIES = _sinc_series()
 
 
-def _logistic(x: Any) -> Any:
-    """1 / (1 + exp(-x)) without overflow, accurate in both tails."""
-    e = np.exp(-np.absolute(x))
-    return np.where(np.greater_equal(x, 0), 1, e) / (1 + e)
+def _logistic(power: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """1 / (1 + power(-x)) without overflow, accurate in both tails."""
+
+    def logistic(x: Any) -> Any:
+        e = power(-np.absolute(x))
+        return np.where(np.greater_equal(x, 0), 1, e) / (1 + e)
+
+    return logistic
 
 
 exp = Unary("exp", np.exp, slope_from_out=lambda y: y, kinds="fc", special=(0.0, 1000.0, -1000.0))
@@ -95,8 +99,12 @@ arctanh = Unary("arctanh", np.arctanh, lambda x: np.reciprocal((1 - x) * (1 + x)
 degrees = Elementwise("degrees", np.degrees, lambda: 1 / _DEGREE, numpy=(np.degrees, np.rad2deg))
 radians = Elementwise("radians", np.radians, lambda: _DEGREE, numpy=(np.radians, np.deg2rad))
 sinc = Unary("sinc", np.sinc, _sinc_slope, special=(0.0, 1e-9, 0.3, 1.0, -2.0))
-logistic: Unary = Unary("logistic", _logistic, lambda x: logistic(x) * logistic(-x), numpy=(), special=(0.0, 40.0, -40.0))
+logistic: Unary = Unary("logistic", _logistic(np.exp), lambda x: logistic(x) * logistic(-x), numpy=(), special=(0.0, 40.0, -40.0))
 """1 / (1 + exp(-x)) in NumPy alone; what slopes of logarithms of sums are made of."""
+logistic2: Unary = Unary(
+    "logistic2", _logistic(np.exp2), lambda x: logistic2(x) * logistic2(-x) * _LN2, numpy=(), special=(0.0, 40.0, -40.0)
+)
+"""1 / (1 + 2**-x)."""
 
 absolute = Unary("absolute", np.absolute, _abs_slope, kinds="fc", special=(0.0,))
 fabs = Unary("fabs", np.fabs, np.sign, special=(0.0,))
@@ -106,9 +114,9 @@ ceil = Unary("ceil", np.ceil)
 trunc = Unary("trunc", np.trunc)
 rint = Unary("rint", np.rint)
 
-isnan = Unary("isnan", np.isnan, kinds="fc")
-isinf = Unary("isinf", np.isinf, kinds="fc")
-isfinite = Unary("isfinite", np.isfinite, kinds="fc")
+isnan = Unary("isnan", np.isnan, kinds="fc", special=(np.nan, np.inf, 1.0))
+isinf = Unary("isinf", np.isinf, kinds="fc", special=(np.nan, np.inf, 1.0))
+isfinite = Unary("isfinite", np.isfinite, kinds="fc", special=(np.nan, np.inf, 1.0))
 signbit = Unary("signbit", np.signbit)
 logical_not = Unary("logical_not", np.logical_not, kinds="fcib")
 invert = Unary("invert", np.invert, kinds="ib")

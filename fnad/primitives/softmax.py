@@ -11,7 +11,7 @@ from fnad.core.aval import Aval, shape_of
 from fnad.errors import BoundsError, DTypeError, ShapeError
 from fnad.kernels import softmax as kernels
 from fnad.primitives._families import Primitive, Pullback, expand, guarded
-from fnad.primitives.shape import stop
+from fnad.primitives.special import softmax
 
 _FORWARD = {"float32": kernels.forward_float32, "float64": kernels.forward_float64}
 _BACKWARD = {"float32": kernels.backward_float32, "float64": kernels.backward_float64}
@@ -63,14 +63,13 @@ class SoftmaxCrossEntropyPullback(Primitive):
 
     def vjp(self, out: Any, g: Any, logits: Any, labels: Any) -> Sequence[Pullback | None]:
         def to_cotangent(c: Any) -> Any:
-            exps, total = _exponentials(logits)
+            p = softmax(logits, axis=(1,))
             hot = expand(labels, (1,)) == np.arange(shape_of(logits)[1])
-            rest = np.sum(np.where(hot, 0, exps), axis=1, keepdims=True)
-            return np.sum(guarded(c, np.where(hot, -rest, exps) / total), axis=1)
+            rest = np.sum(np.where(hot, 0, p), axis=1, keepdims=True)  # 1 - p[label], with all its digits
+            return np.sum(guarded(c, np.where(hot, -rest, p)), axis=1)
 
         def to_logits(c: Any) -> Any:
-            exps, total = _exponentials(logits)
-            p = exps / total
+            p = softmax(logits, axis=(1,))
             part = guarded(c, p)
             return guarded(expand(g, (1,)), part - guarded(np.sum(part, axis=1, keepdims=True), p))
 
@@ -79,12 +78,6 @@ class SoftmaxCrossEntropyPullback(Primitive):
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         shape, rows = _merge_batch(args, batched)
         return np.reshape(self(*rows), (*shape, shape_of(rows[1])[1]))
-
-
-def _exponentials(logits: Any) -> tuple[Any, Any]:
-    """exp(x - max) of every row, and its sum (n, 1): their quotient is the softmax, whose derivative the shift does not touch."""
-    exps = np.exp(logits - stop(np.max(logits, axis=1, keepdims=True, initial=-np.inf)))
-    return exps, np.sum(exps, axis=1, keepdims=True)
 
 
 def _merge_batch(args: Sequence[Any], batched: Sequence[bool]) -> tuple[tuple[int, int], list[Any]]:

@@ -205,7 +205,7 @@ def _gamma_functions(sp: Any) -> None:
     Elementwise("gamma", sp.gamma, lambda x, out: out * sp.digamma(x), domain=(0.5, 4.0), special=(1.0, -0.5))
     Elementwise("rgamma", sp.rgamma, lambda x, out: -out * sp.digamma(x), domain=(0.5, 4.0))
     Unary("digamma", sp.digamma, lambda x: polygamma(1, x), domain=(0.5, 4.0), special=(-0.5, 100.0))
-    Unary("gammasgn", sp.gammasgn, domain=(0.5, 4.0))
+    Unary("gammasgn", sp.gammasgn, domain=(0.5, 4.0), special=(-0.5, 1.5))
     Elementwise(
         "beta", sp.beta, lambda x, y, out: out * (psi(x) - psi(x + y)), lambda x, y, out: out * (psi(y) - psi(x + y)), domain=(0.5, 3.0)
     )

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from fnad.core.aval import PYTHON_SCALARS, aval_of
+from fnad.core.cotangent import Scattered
 from fnad.core.graph import evaluate, record
-from fnad.core.primitive import Primitive
+from fnad.core.primitive import Joint, Primitive
 from fnad.errors import FnadError, GradientError
+from fnad.primitives._families import Elementwise
 from fnad.testing.compare import assert_trees_close
 from fnad.testing.grads import Case, Settings, check_case, check_vmap
 from fnad.transforms.vjp import vjp
@@ -21,12 +23,16 @@ BATCH = 3
 Tolerances: TypeAlias = tuple[float | None, float | None, float | None]
 """atol, rtol, eps"""
 
+_SINGLE = (np.dtype(np.float32), np.dtype(np.complex64))
+_WEAK = "write constants as Python numbers, which give way to the dtype of the array, not as NumPy scalars or arrays"
+
 
 def check_primitive(
     primitive: Primitive,
     args: Sequence[Any],
     params: dict[str, Any] | None = None,
     *,
+    fixed: Collection[int] = (),
     through: Callable[..., Sequence[Any]] | None = None,
     order: int = 2,
     smooth: bool = True,
@@ -46,6 +52,7 @@ def check_primitive(
         primitive: The primitive; it need not be registered.
         args: Its arguments, in double precision: arrays and Python scalars. Only floating-point ones are differentiated.
         params: Its parameters.
+        fixed: Positions of floating-point arguments that are not differentiated.
         through: A function of the arguments that returns them, applied before the primitive, for those which need
             arguments of a kind that a small step would leave (symmetric matrices). It must be differentiable itself.
         order: The highest order of derivative.
@@ -63,7 +70,7 @@ def check_primitive(
         >>> from fnad.core.primitive import REGISTRY
         >>> fnad.testing.check_primitive(REGISTRY["tanh"], (np.linspace(-1.0, 1.0, 3),))
     """
-    audit = Audit(primitive, tuple(args), params or {}, through, f"audit of {primitive.name}")
+    audit = Audit(primitive, tuple(args), params or {}, fixed, through)
     audit.parameters()
     audit.inferred()
     audit.unchanged()
@@ -72,6 +79,7 @@ def check_primitive(
     audit.recorded()
     audit.layouts()
     audit.single_precision(smooth, (None, None, eps))
+    audit.narrow()
     audit.weak()
 
 
@@ -79,10 +87,16 @@ class Audit:
     """One primitive on one sample."""
 
     def __init__(
-        self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any], through: Callable[..., Sequence[Any]] | None, what: str
+        self,
+        primitive: Primitive,
+        args: tuple[Any, ...],
+        params: dict[str, Any],
+        fixed: Collection[int] = (),
+        through: Callable[..., Sequence[Any]] | None = None,
     ) -> None:
-        self.primitive, self.args, self.params, self.through, self.what = primitive, args, params, through, what
-        self.floating = [i for i, a in enumerate(args) if aval_of(a).dtype.kind in "fc"]
+        self.primitive, self.args, self.params, self.through = primitive, args, params, through
+        self.what = f"audit of {primitive.name}"
+        self.floating = [i for i, a in enumerate(args) if aval_of(a).dtype.kind in "fc" and i not in fixed]
 
     def call(self, *args: Any) -> Any:
         """The primitive as a function of its arguments alone."""
@@ -172,7 +186,8 @@ class Audit:
     def batched(self) -> None:
         """`batch` against a loop, with each choice of batched arguments: the value and the gradient."""
         for chosen in _subsets(len(self.args)):
-            stacks = [_stack(a) if i in chosen else a for i, a in enumerate(self.args)]
+            turn = isinstance(self.primitive, Elementwise)
+            stacks = [_stack(a, turn) if i in chosen else a for i, a in enumerate(self.args)]
             axes = tuple(0 if i in chosen else None for i in range(len(self.args)))
             with np.errstate(all="ignore"):
                 self._batched(self.call, stacks, axes, "value")
@@ -229,6 +244,32 @@ class Audit:
         self.inferred(single, " for float32")
         self.derivatives(1, smooth, tolerances, single, " in float32")
 
+    def narrow(self) -> None:
+        """Rules do not compute in double precision where value and arguments are single (the tape would round it off again)."""
+        args = tuple(map(_single, self.args if self.through is None else self.through(*self.args)))
+        if self.primitive.constant or not self.floating:
+            return
+        with np.errstate(all="ignore"):
+            out, pulls = self.primitive.forward(list(args), self.params)
+            outs = tuple(out) if self.primitive.multiple else (out,)
+            if any(aval_of(o).dtype not in _SINGLE for o in outs):
+                return
+            ones = [np.ones(aval_of(o).shape, aval_of(o).dtype)[()] for o in outs]
+            g = tuple(ones) if self.primitive.multiple else ones[0]
+            if isinstance(pulls, Joint):
+                answers = list(pulls.pull(g))
+            else:
+                answers = [pull(g) if pull is not None and i in self.floating else None for i, pull in enumerate(pulls)]
+            found = [("vjp", f"argument {i}", answers[i]) for i in self.floating]
+            if self.primitive.has_rule("jvp"):
+                tangents = [_one(a) if i in self.floating else None for i, a in enumerate(args)]
+                answer = self.primitive.jvp(out, args, tangents, **self.params)
+                found += [("jvp", f"output {k}", t) for k, t in enumerate(answer if self.primitive.multiple else (answer,))]
+        for rule, place, value in found:
+            dtype = value.dtype if isinstance(value, Scattered) else aval_of(value).dtype if value is not None else None
+            if dtype is not None and dtype not in _SINGLE:
+                raise GradientError(f"{self.what}: {rule} computes in {dtype} for float32", got={"at": place}, fix=_WEAK)
+
     def weak(self) -> None:
         """0-d arguments given as Python scalars: each choice of them."""
         scalars = [i for i, a in enumerate(self.args) if isinstance(a, np.ndarray | np.generic) and np.ndim(a) == 0]
@@ -246,18 +287,21 @@ def _subsets(n: int) -> Iterator[tuple[int, ...]]:
     return itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(1, n + 1))
 
 
-def _stack(a: Any) -> Any:
-    """A batch of examples like `a`, all in the domain that `a` is in: scaled down a little, or rolled for integers."""
+def _stack(a: Any, turn: bool) -> Any:
+    """A batch of examples like `a`, all in the domain that `a` is in: scaled down a little, or rolled for integers (or if asked)."""
     a = np.asarray(a)
-    if a.dtype.kind in "fc":
-        return np.stack([a * np.asarray(1 - 0.03 * k, a.real.dtype) for k in range(BATCH)])
-    return np.stack([np.roll(a, k) for k in range(BATCH)])
+    rows = [np.roll(a, k) if turn or a.dtype.kind not in "fc" else a for k in range(BATCH)]
+    return np.stack([row * np.asarray(1 - 0.03 * k, a.real.dtype) if a.dtype.kind in "fc" else row for k, row in enumerate(rows)])
 
 
 def _single(a: Any) -> Any:
     if not isinstance(a, np.ndarray | np.generic) or a.dtype.kind not in "fc":
         return a
     return a.astype(np.complex64 if a.dtype.kind == "c" else np.float32)
+
+
+def _one(a: Any) -> Any:
+    return a.__class__(1) if a.__class__ in PYTHON_SCALARS else np.ones_like(a)[()]
 
 
 def _read_only(a: Any) -> Any:
@@ -293,4 +337,4 @@ def foretells(primitive: Primitive, *args: Any, **params: Any) -> None:
         raise
     except TypeError:
         return
-    Audit(primitive, args, params, None, f"audit of {primitive.name}").inferred()
+    Audit(primitive, args, params).inferred()

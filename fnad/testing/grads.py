@@ -198,7 +198,7 @@ class _Check:
                 def off(directions: Sequence[Any], k: int = k, place: tuple[int, ...] = place) -> float:
                     return float(abs(self.push(directions)[k][place] - self.slopes(directions)[k][place]))
 
-                leaf, position = self.culprit(off)
+                leaf, position = self.culprit(off) if self.size else (0, ())
                 extra = {"in the direction of": at(self.case.names[leaf], position)}
                 self.fail("fwd", at(self.case.out_names[k], place), found, "central differences", extra)
 

@@ -67,6 +67,6 @@ def checkpoint(f: Function) -> Function:
     Example:
         >>> import numpy as np, fnad
         >>> fnad.grad(fnad.checkpoint(lambda x: np.sin(np.sin(x))))(1.0)
-        np.float64(0.36003948908964097)
+        np.float64(0.36003948908962097)
     """
     return Transformed(_checkpointed, f, ())

@@ -93,6 +93,8 @@ class VJPTrace(Trace):
                 self.accumulate(cotangents, i, g, buffers)
             for i in range(len(entries) - 1, inputs - 1, -1):
                 entry = entries[i] if keep else entries.pop()
+                if entry is None:  # a later output of an operation: its cotangent waits for the first one's entry
+                    continue
                 if entry.__class__ is Several:
                     g = entry.gather(cotangents)
                     entry = entry.entry
@@ -101,7 +103,7 @@ class VJPTrace(Trace):
                     if g.__class__ is Scattered:
                         g = g.dense()
                 cotangents[i] = None
-                if g is None or entry is None:
+                if g is None:
                     continue
                 if entry.__class__ is tuple:
                     wanted, pull = entry
@@ -146,7 +148,9 @@ class Several:
         self.first, self.avals, self.entry = first, avals, entry
 
     def gather(self, cotangents: list[Any]) -> Any:
-        got = cotangents[self.first : self.first + len(self.avals)]
+        mine = slice(self.first, self.first + len(self.avals))
+        got = cotangents[mine]
+        cotangents[mine] = [None] * len(got)
         if all(g is None for g in got):
             return None
         return tuple(

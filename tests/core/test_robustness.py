@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import pickle
 import sys
@@ -66,7 +67,7 @@ def test_success_leaves_nothing_behind(transform):
 
 def test_exception_in_the_backward_pass_leaves_nothing_behind():
     x = np.ones(3)
-    y, pullback = fnad.vjp(lambda x: np.tanh(x) * 2.0, x)
+    _, pullback = fnad.vjp(lambda x: np.tanh(x) * 2.0, x)
     with pytest.raises(fnad.errors.ShapeError):
         pullback(np.ones(4))
     assert_trees_close(pullback(np.ones(3))[0], 2 * (1 - np.tanh(x) ** 2))
@@ -74,14 +75,10 @@ def test_exception_in_the_backward_pass_leaves_nothing_behind():
 
 def test_exception_caught_inside_the_function_goes_on():
     def f(x):
-        try:
+        with contextlib.suppress(Exception):
             fnad.grad(lambda y: y * "a")(1.0)
-        except Exception:
-            pass
-        try:
+        with contextlib.suppress(ValueError):
             fnad.grad(lambda y: np.sum(y * x))(np.ones(2))
-        except ValueError:
-            pass
         return np.sum(x * x)
 
     assert_trees_close(fnad.grad(f)(np.ones(3)), 2 * np.ones(3))
@@ -263,7 +260,9 @@ def test_wide_fan_out_and_fan_in():
 # -- leaks ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("transform", "name"), [("grad", "grad"), ("jvp", "jvp"), ("vmap", "vmap"), ("make_graph", "recording"), ("vjp", "vjp")])
+@pytest.mark.parametrize(
+    ("transform", "name"), [("grad", "grad"), ("jvp", "jvp"), ("vmap", "vmap"), ("make_graph", "recording"), ("vjp", "vjp")]
+)
 def test_leaked_tracer_names_transform_function_and_line(transform, name):
     kept = []
 
@@ -421,9 +420,8 @@ def test_transformed_importable_functions_pickle(transformed, args):
 
 
 def test_errors_pickle():
-    try:
+    with pytest.raises(fnad.errors.ShapeError) as caught:
         fnad.grad(np.tanh)(np.ones(3))
-    except fnad.errors.ShapeError as e:
-        again = pickle.loads(pickle.dumps(e))
-        assert str(again) == str(e)
-        assert type(again) is type(e)
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert str(again) == str(caught.value)
+    assert type(again) is fnad.errors.ShapeError

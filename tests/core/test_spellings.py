@@ -168,7 +168,7 @@ def test_spelling_that_would_drop_a_derivative(spelling, context):
 @pytest.mark.parametrize("spelling", ["float(t)", "t.item()", "np.array([t, t])", "plain[t]", "t[i] = 1", "plain[:] = t"])
 def test_error_shows_the_users_line(spelling):
     f, error, _ = DROPS[spelling]
-    with pytest.raises(error, match="test_spellings.py:"):
+    with pytest.raises(error, match=r"test_spellings\.py:"):
         under_grad(f)
 
 
@@ -193,7 +193,13 @@ def assign_to_integer_entry(x):
 @pytest.mark.parametrize("context", CONTEXTS)
 @pytest.mark.parametrize(
     "f",
-    [assign_to_plain_entry, assign_to_complex_entry, assign_to_integer_entry, lambda x: np.zeros(3).fill(x[0]), lambda x: np.fromiter(x, float)],
+    [
+        assign_to_plain_entry,
+        assign_to_complex_entry,
+        assign_to_integer_entry,
+        lambda x: np.zeros(3).fill(x[0]),
+        lambda x: np.fromiter(x, float),
+    ],
 )
 def test_assignment_of_one_entry(f, context):
     with pytest.raises((ValueError, TypeError)) as caught:
@@ -281,7 +287,7 @@ def test_truth_of_an_array_is_ambiguous_as_in_numpy():
 def test_comparisons_are_plain_where_the_value_is_known():
     seen = []
     for context in (under_grad, under_jvp):
-        context(lambda x: seen.extend([x > 0, x == 1, 2.0 != x, x[0] >= 1]))
+        context(lambda x: seen.extend([x > 0, x == 1, x != 2.0, x[0] >= 1]))
     for mask in seen:
         assert isinstance(mask, np.ndarray | np.bool_)
     assert [np.all(mask) for mask in seen] == [True] * len(seen)

@@ -161,7 +161,7 @@ def test_hessian_vector_products_agree(program):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_programs_print_as_source(seed):
-    source = "def program(x0):\n    v0 = np.sin(x0)\n    return {\"r0\": v0}"
+    source = 'def program(x0):\n    v0 = np.sin(x0)\n    return {"r0": v0}'
     program = fnad_program(source, ((2,),))
     assert source in repr(program)
     assert program.scalar(np.full(2, seed)) == pytest.approx(2 * np.sin(seed))

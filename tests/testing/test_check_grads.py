@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-import fnad
 from fnad.core.primitive import Primitive
 from fnad.errors import ArgumentError, DTypeError, GradientError
 from fnad.primitives._families import Elementwise

@@ -70,7 +70,9 @@ def test_wrong_dtype_from_infer_for_single_precision():
 def test_wrong_weakness_from_infer():
     error = report(broken(infer=lambda self, x, y: Aval((), np.dtype(float))), 2.0, 3.0)
     assert (str(error.got["infer"]), str(error.got["impl"])) == ("float64[]", "float64[]~")
-    error = report(broken(infer=lambda self, x, y: Aval(np.broadcast_shapes(x.shape, y.shape), result_dtype(x, y))), np.array(2.0), np.array(3.0))
+    error = report(
+        broken(infer=lambda self, x, y: Aval(np.broadcast_shapes(x.shape, y.shape), result_dtype(x, y))), np.array(2.0), np.array(3.0)
+    )
     assert "Python scalars as arguments [0, 1]" in error.rule
 
 
@@ -78,6 +80,17 @@ def test_upcast_of_a_value():
     error = report(broken(impl=lambda self, x, y: x * y * np.ones(3)), X, Y)
     assert error.rule.endswith("for float32")
     assert str(error.got["impl"]) == "float64[2,3]"
+
+
+def test_upcast_in_a_rule():
+    def vjp(self, out, x, y):
+        return (lambda g: unbroadcast(g * y, shape_of(x)), lambda g: unbroadcast(g * x * np.float64(1), shape_of(y)))
+
+    error = report(broken(vjp=vjp), X, Y)
+    assert error.rule == "audit of product: vjp computes in float64 for float32"
+    assert error.got == {"at": "argument 1"}
+    error = report(broken(jvp=lambda self, out, args, ts: np.multiply(Product.jvp(self, out, args, ts), np.float64(1))), X, Y)
+    assert error.rule == "audit of product: jvp computes in float64 for float32"
 
 
 def test_wrong_vjp():
@@ -145,7 +158,9 @@ def test_pullback_that_writes_into_an_argument():
 
 
 def test_rule_that_depends_on_the_memory_layout():
-    error = report(broken(impl=lambda self, x, y: np.ravel(x, order="K").reshape(x.shape) * y if isinstance(x, np.ndarray) else x * y), X, Y)
+    error = report(
+        broken(impl=lambda self, x, y: np.ravel(x, order="K").reshape(x.shape) * y if isinstance(x, np.ndarray) else x * y), X, Y
+    )
     assert "with argument 0 in Fortran order, the value differ" in error.rule
 
 
@@ -190,7 +205,9 @@ def test_special_points_are_compared_where_there_is_a_slope():
     check_primitive(REGISTRY["absolute"], (np.array([0.0, 1.0]),), smooth=False)
     check_primitive(REGISTRY["sqrt"], (np.array([0.0, 1.0]),), smooth=False)
     check_primitive(REGISTRY["sign"], (np.array([0.0, 1.0]),), smooth=False)
-    report(broken(vjp=lambda self, out, x, y: (lambda g: g * 0.0, lambda g: g * x)), np.array([0.0, 1.0]), np.array([2.0, 3.0]), smooth=False)
+    report(
+        broken(vjp=lambda self, out, x, y: (lambda g: g * 0.0, lambda g: g * x)), np.array([0.0, 1.0]), np.array([2.0, 3.0]), smooth=False
+    )
 
 
 def test_foretells_is_silent_about_what_numpy_refuses():
