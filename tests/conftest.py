@@ -6,4 +6,5 @@ import hypothesis
 
 # The same examples in every run, so that a failure can be repeated and a green run stays green.
 hypothesis.settings.register_profile("fnad", derandomize=True, deadline=None, database=None, max_examples=50)
+hypothesis.settings.register_profile("search", deadline=None, max_examples=2000)  # pytest --hypothesis-profile=search
 hypothesis.settings.load_profile("fnad")

@@ -129,6 +129,5 @@ def keep_weak(out: Any, args: Sequence[Any]) -> Any:
 
     A truth value stays NumPy's: it decides no dtype, and `~` of Python's is an integer.
     """
-    if all(a.__class__ in PYTHON_SCALARS for a in args) and isinstance(out, np.generic | np.ndarray) and out.ndim == 0 and out.dtype.kind != "b":
-        return out.item()
-    return out
+    scalar = isinstance(out, np.generic | np.ndarray) and out.ndim == 0 and out.dtype.kind != "b"
+    return out.item() if scalar and all(a.__class__ in PYTHON_SCALARS for a in args) else out

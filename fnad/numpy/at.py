@@ -127,7 +127,7 @@ class Updater:
                 values = values[indexing.known(mask)]
         p = indexing.plan(self._index, shape_of(x))
         if not p.indices:
-            return _at_static(x, p, _broadcast(values, shape_of(indexing.select(x, p))), change)
+            return _at_static(x, p.static or (), values, change)
         inner = x if p.static is None else prims.static_index(x, index=p.static)
         inner = inner if p.order is None else shape_prims.transpose(inner, axes=p.order)
         many = np.broadcast_shapes(*map(shape_of, p.indices))
@@ -142,9 +142,9 @@ class Updater:
         return inner if p.static is None else prims.static_set(x, inner, index=p.static)
 
 
-def _at_static(x: Any, p: indexing.Plan, values: Any, change: Update) -> Any:
+def _at_static(x: Any, static: prims.Static, values: Any, change: Update) -> Any:
     """Update at a static index, which names each entry once."""
-    static = p.static if p.static is not None else ()
+    values = _broadcast(values, prims.selected_shape(shape_of(x), static))
     if change is not None:
         values = _cast(change(prims.static_index(x, index=static), values), x)
     return prims.static_set(x, values, index=static)
@@ -174,6 +174,8 @@ def _cast(values: Any, x: Any) -> Any:
 def _broadcast(values: Any, shape: Shape) -> Any:
     """Values in the shape of what is selected; as in NumPy's assignment, leading axes of size 1 may be too many."""
     found = shape_of(values)
+    if found == shape:
+        return values
     while len(found) > len(shape) and found[0] == 1:
         found = found[1:]
     try:

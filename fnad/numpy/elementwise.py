@@ -63,8 +63,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     for i, condition in enumerate(condlist):
         if _kind(condition) != "b":
             raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray")
-    result = as_operand(default)
-    for condition, choice in zip(reversed(condlist), reversed(choicelist), strict=True):
+    choices = [as_operand(x) for x in (*choicelist, default)]
+    dtype = np.result_type(*choices)  # of all at once: Python scalars give way to arrays that come later
+    result, *others = (dtype.type(x) if x.__class__ in PYTHON_SCALARS else x for x in reversed(choices))
+    for condition, choice in zip(reversed(condlist), others, strict=True):
         result = where(condition, choice, result)
     return result
 

@@ -26,11 +26,6 @@ class Plan(NamedTuple):
     indices: tuple[Any, ...]
     axis: int
 
-    @property
-    def repeats(self) -> bool:
-        """Whether the index may name a position more than once."""
-        return any(shape_of(i) for i in self.indices)
-
 
 class _Mask(NamedTuple):
     """What is left of a boolean index inside of a tuple: index arrays, and the sizes they were made for (none for a 0-d mask)."""
@@ -56,17 +51,12 @@ def getitem(x: Any, index: Any) -> Any:
     if index.__class__ is int:
         if shape and -shape[0] <= index < shape[0]:
             return prims.static_index(x, index=(index % shape[0],))
-    elif index.__class__ is np.ndarray:
-        if index.dtype.kind in "iu" and index.ndim and shape:
-            return select(x, Plan(None, None, (index,), 0))
-    else:
-        static = _static(index if index.__class__ is tuple else (index,), shape)
-        if static is not None:
-            return prims.static_index(x, index=static)
+    elif index.__class__ is np.ndarray and index.dtype.kind == "i" and index.ndim and shape:
+        return select(x, Plan(None, None, (index,), 0))
     return select(x, plan(index, shape))
 
 
-def _static(items: tuple[Any, ...], shape: Shape) -> prims.Static | None:
+def _static(items: list[Any], shape: Shape) -> prims.Static | None:
     """The static index for plain ints, slices, None and Ellipsis; None for everything else, mistakes too."""
     out: list[Any] = []
     axis, end, seen = 0, len(shape), False
@@ -128,7 +118,11 @@ def plan(index: Any, shape: Shape) -> Plan:
         IndexError: as NumPy: too many indices, out of range, not of integer or boolean type.
         ConcretizationError: a boolean mask of unknown entries.
     """
-    items = [_item(i) for i in (index if isinstance(index, tuple) else (index,))]
+    items = list(index) if isinstance(index, tuple) else [index]
+    plain = _static(items, shape)
+    if plain is not None:
+        return Plan(plain, None, (), 0)
+    items = [_item(i) for i in items]
     _fill(items, len(shape))
     advanced = any(isinstance(i, _Mask | _Rows) or (not isinstance(i, _STATIC) and shape_of(i)) for i in items)
     static: list[Any] = []
@@ -179,7 +173,7 @@ def _item(i: Any) -> Any:
     if isinstance(i, Tracer):
         value = known(i)
         if value is None and i.dtype.kind in "iu":
-            return i
+            return i.astype(np.intp) if i.dtype.kind == "u" else i
         if value is None and i.dtype.kind == "b":
             raise ConcretizationError(
                 "a boolean mask as an index needs its entries: they decide the shape of the result",

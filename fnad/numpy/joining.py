@@ -30,8 +30,6 @@ def _cast(arrays: list[Any], dtype: Any, casting: str) -> list[Any]:
 def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     refuse_out(out, "np.concatenate")
     parts = _cast(list(map(as_array, arrays)), dtype, casting)
-    if not parts:
-        raise ValueError("need at least one array to concatenate")
     if axis is None:
         parts, axis = [np.ravel(p) for p in parts], 0
     ndim = len(shape_of(parts[0]))
@@ -57,8 +55,6 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
 def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     refuse_out(out, "np.stack")
     parts = _cast(list(map(as_array, arrays)), dtype, casting)
-    if not parts:
-        raise ValueError("need at least one array to stack")
     if len({shape_of(p) for p in parts}) != 1:
         raise ValueError("all input arrays must have the same shape")
     return prims.stack(*parts, axis=normalise_axis(axis, len(shape_of(parts[0])) + 1))

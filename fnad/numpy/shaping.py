@@ -200,9 +200,9 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     shape = shape_of(a)
     if axis is None:
         return np.reshape(np.roll(np.ravel(a), np.sum(shift), 0), shape)
-    shifts, axes = np.broadcast_arrays(_sizes(shift), _sizes(axis))
     if np.ndim(shift) > 1 or np.ndim(axis) > 1:
         raise ValueError("'shift' and 'axis' should be scalars or 1D sequences")
+    shifts, axes = np.broadcast_arrays(_sizes(shift), _sizes(axis))
     for s, x in zip(shifts.tolist(), axes.tolist(), strict=True):
         x = normalise_axis(x, len(shape))
         cut = -s % shape[x] if shape[x] else 0

@@ -10,5 +10,5 @@ from fnad.primitives import indexing as indexing
 from fnad.primitives import linalg as linalg
 from fnad.primitives import reduction as reduction
 from fnad.primitives import shape as shape
-from fnad.primitives import special as special
 from fnad.primitives import sorting as sorting
+from fnad.primitives import special as special

@@ -10,7 +10,7 @@ import numpy as np
 from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, result_dtype, shape_of, weak_aval
 from fnad.core.primitive import keep_weak
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Unary, add_tangents, align, broadcast_shapes, unbroadcast
-from fnad.primitives.elementary import is_complex, log, logistic, logistic2
+from fnad.primitives.elementary import is_complex, log, logistic, logistic2, sign
 
 
 def quotient(x: Any, y: Any) -> Any:
@@ -32,6 +32,8 @@ def _power(x: Any, y: Any) -> Any:
 def _power_slope_base(x: Any, y: Any) -> Any:
     if y.__class__ in PYTHON_SCALARS:
         return y if y in (0, 1) else 2 * x if y == 2 else y * power(x, y - 1)
+    if x.__class__ in PYTHON_SCALARS and x != 0:
+        return y * power(x, y - 1)
     # Only x = y = 0 is set aside: elsewhere the expression must keep its own derivative with respect to y.
     flat = (x == 0) & (y == 0)
     return np.where(flat, 0, y * np.where(flat, 1, x) ** np.where(flat, 1, y - 1))
@@ -48,6 +50,8 @@ def _power_slope_exponent(x: Any, y: Any, out: Any) -> Any:
 
 def chosen(x: Any, out: Any) -> Any:
     """Where x is what max or min (out) took, nan included."""
+    if x.__class__ in PYTHON_SCALARS and x == x:
+        return x == out
     return (x == out) | ((x != x) & (out != out))
 
 
@@ -70,7 +74,7 @@ def _arctan2_slope(x: Any, y: Any) -> Any:
 
 
 def _copysign_slope(x: Any, y: Any) -> Any:
-    return np.sign(x) * copysign(1.0, y)
+    return sign(x) * copysign(1.0, y)
 
 
 _TIES = ((0.0, 1.0), (1.0, 1.0), (-2.0, 2.0))

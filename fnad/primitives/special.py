@@ -139,6 +139,11 @@ def _no_slope(name: str, argument: str) -> Callable[[], Any]:
     return refuse
 
 
+def _weak(ufunc: np.ufunc, *args: Any) -> Any:
+    """A ufunc called through its primitive, which returns a Python number for Python numbers, so that float32 stays float32."""
+    return dispatch.ROWS[ufunc](*args)
+
+
 def _ratio(x: Any, y: Any) -> Any:
     """x / y, and 0 where both are 0; elsewhere it must keep its derivative with respect to x."""
     return quotient(x, np.where((x == 0) & (y == 0), 1, y))
@@ -164,8 +169,15 @@ def _error_functions(sp: Any) -> None:
     Unary("erfcinv", sp.erfcinv, slope_from_out=lambda y: -np.exp(y * y) / _TWO_OVER_ROOT_PI, domain=(0.1, 1.9), special=(1.0,))
     Elementwise("dawsn", sp.dawsn, lambda x, out: 1 - 2 * x * out, domain=(-1.5, 1.5), special=(0.0,))
     Unary("ndtr", sp.ndtr, lambda x: np.exp(-0.5 * x * x) / _ROOT_TWO_PI, special=(0.0, 8.0))
-    Unary("log_ndtr", sp.log_ndtr, lambda x: np.true_divide(_ROOT_TWO_OVER_PI, sp.erfcx(-_ROOT_HALF * x)), special=(0.0, 8.0, -30.0))
+    Unary("log_ndtr", sp.log_ndtr, lambda x: _log_ndtr_slope(sp, x), special=(0.0, 8.0, -30.0))
     Unary("ndtri", sp.ndtri, slope_from_out=lambda y: _ROOT_TWO_PI * np.exp(0.5 * y * y), domain=(0.1, 0.9), special=(0.5,))
+
+
+def _log_ndtr_slope(sp: Any, x: Any) -> Any:
+    """exp(-x**2 / 2) / (sqrt(2 pi) ndtr(x)); below 0 without that quotient of two small numbers."""
+    above = np.greater(x, 0)
+    low = np.where(above, 0, x)
+    return np.where(above, np.exp(-0.5 * x * x) / (_ROOT_TWO_PI * sp.ndtr(x)), _ROOT_TWO_OVER_PI / sp.erfcx(-_ROOT_HALF * low))
 
 
 def _erfcx_coefficients(terms: int) -> tuple[float, ...]:
@@ -199,7 +211,7 @@ def _polygamma(n: Any, x: Any) -> Any:
 
 def _gamma_functions(sp: Any) -> None:
     def psi(x: Any) -> Any:
-        return sp.digamma(x)
+        return _weak(sp.digamma, x)
 
     Unary("gammaln", sp.gammaln, psi, domain=(0.5, 4.0), special=(1.0, 2.0, -0.5, 100.0))
     Elementwise("gamma", sp.gamma, lambda x, out: out * sp.digamma(x), domain=(0.5, 4.0), special=(1.0, -0.5))
@@ -219,9 +231,16 @@ polygamma: Elementwise = Elementwise(
 
 
 def _entropies(sp: Any) -> None:
-    Elementwise("xlogy", sp.xlogy, lambda y: np.log(y), lambda x, y: _ratio(x, y), domain=(0.3, 3.0), special=((0.0, 0.0), (0.0, 2.0)))
     Elementwise(
-        "xlog1py", sp.xlog1py, lambda y: np.log1p(y), lambda x, y: _ratio(x, 1 + y), domain=(-0.7, 3.0), special=((0.0, -1.0), (0.0, 2.0))
+        "xlogy", sp.xlogy, lambda y: elementary.log(y), lambda x, y: _ratio(x, y), domain=(0.3, 3.0), special=((0.0, 0.0), (0.0, 2.0))
+    )
+    Elementwise(
+        "xlog1py",
+        sp.xlog1py,
+        lambda y: elementary.log1p(y),
+        lambda x, y: _ratio(x, 1 + y),
+        domain=(-0.7, 3.0),
+        special=((0.0, -1.0), (0.0, 2.0)),
     )
     Unary("entr", sp.entr, lambda x: -np.log(x) - 1, domain=(0.2, 3.0))
     Elementwise("rel_entr", sp.rel_entr, lambda x, y: np.log(quotient(x, y)) + 1, lambda x, y: -_ratio(x, y), domain=(0.3, 3.0))
@@ -253,15 +272,24 @@ def _bessel_functions(sp: Any) -> None:
     Elementwise("kv", sp.kv, _no_slope("kv", "v"), lambda x, y: -_mean(sp.kv(x - 1, y), sp.kv(x + 1, y)), domain=(0.5, 3.0))
 
 
+def _log_power(x: Any, y: Any) -> Any:
+    """log(x**y), in the dtype of x for a Python number y."""
+    return y * np.log(np.where(np.equal(y, 0), 1, x))
+
+
 def _distributions(sp: Any) -> None:
     Elementwise(
-        "gammainc", sp.gammainc, _no_slope("gammainc", "a"), lambda x, y: np.exp(sp.xlogy(x - 1, y) - y - sp.gammaln(x)), domain=(0.5, 3.0)
+        "gammainc",
+        sp.gammainc,
+        _no_slope("gammainc", "a"),
+        lambda x, y: np.exp(_log_power(y, x - 1) - y - _weak(sp.gammaln, x)),
+        domain=(0.5, 3.0),
     )
     Elementwise(
-        "gammaincc", sp.gammaincc, _no_slope("gammaincc", "a"), lambda x, y: -np.exp(sp.xlogy(x - 1, y) - y - sp.gammaln(x)),
+        "gammaincc", sp.gammaincc, _no_slope("gammaincc", "a"), lambda x, y: -np.exp(_log_power(y, x - 1) - y - _weak(sp.gammaln, x)),
         domain=(0.5, 3.0),
     )  # fmt: skip
     Elementwise(
         "betainc", sp.betainc, _no_slope("betainc", "a"), _no_slope("betainc", "b"),
-        lambda x, y, z: np.exp(sp.xlogy(x - 1, z) + sp.xlog1py(y - 1, -z) - sp.betaln(x, y)), domain=(0.1, 0.9),
+        lambda x, y, z: np.exp(_log_power(z, x - 1) + _log_power(1 - z, y - 1) - _weak(sp.betaln, x, y)), domain=(0.1, 0.9),
     )  # fmt: skip

@@ -66,7 +66,8 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     """
     a = _floating(a, "logsumexp")
     if b is not None:
-        return _weighted(a, _floating(b, "logsumexp"), axis, keepdims, return_sign)
+        b = a.dtype.type(b) if b.__class__ in PYTHON_SCALARS else _floating(b, "logsumexp")
+        return _weighted(a, b, axis, keepdims, return_sign)
     axes = normalise_axes(axis, len(shape_of(a)))
     out = prims.logsumexp(a, axis=axes)
     out = expand(out, axes) if keepdims else out

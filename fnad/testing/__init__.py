@@ -1,8 +1,8 @@
 """Checks for derivatives and rules: `fnad.testing.check_grads` and friends.
 
 compare holds tolerances and the comparison of pytrees, grads the checks of functions, audit the check of one primitive's
-rules. `fnad.testing.strategies` draws arrays, pytrees and programs for hypothesis; it is imported by name only, so that
-hypothesis is needed by nobody else.
+rules, programs random functions. `fnad.testing.strategies` draws arrays, pytrees and programs for hypothesis; it is imported
+by name only, so that hypothesis is needed by nobody else.
 """
 
 from fnad.testing.audit import check_primitive as check_primitive

@@ -127,7 +127,7 @@ def test_docstrings_run(name):
 def public_functions():
     api = script("generate_api.py")
     for path in ("fnad", *api.MODULES):
-        module = importlib.import_module(path)
+        module = importlib.import_module(path)  # the tests have hypothesis
         for name in api.public_names(module):
             thing = getattr(module, name)
             if callable(thing) and not isinstance(thing, ModuleType):

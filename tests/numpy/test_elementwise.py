@@ -290,7 +290,9 @@ def test_constant_functions(f):
             want, got = f(x), traced(f, x)
         np.testing.assert_array_equal(got, want)
         assert np.asarray(got).dtype == np.asarray(want).dtype
-        np.testing.assert_array_equal(fnad.grad(lambda x: np.sum(x * 0 + f(x) * 1.0))(np.nan_to_num(x, posinf=9.0, neginf=-9.0)), np.zeros(x.shape))
+        np.testing.assert_array_equal(
+            fnad.grad(lambda x: np.sum(x * 0 + f(x) * 1.0))(np.nan_to_num(x, posinf=9.0, neginf=-9.0)), np.zeros(x.shape)
+        )
     check_vmap(f, (XS,))
     check_vmap(f, (XS.reshape(5, 1) * np.ones(2),))
     assert fnad.eval_shape(f, XS).dtype == np.asarray(f(XS)).dtype
@@ -332,7 +334,8 @@ def test_closeness():
     x = np.array([1.0, nan])
     for f in (
         lambda x: np.allclose(x, x), lambda x: np.allclose(x, x, equal_nan=True), lambda x: np.array_equal(x, x),
-        lambda x: np.array_equal(x, x, equal_nan=True), lambda x: np.array_equal(x, x[:1]), lambda x: np.array_equiv(x[:1], np.ones((2, 1))),
+        lambda x: np.array_equal(x, x, equal_nan=True), lambda x: np.array_equal(x, x[:1]),
+        lambda x: np.array_equiv(x[:1], np.ones((2, 1))),
         lambda x: np.array_equiv(x, np.ones(3)), lambda x: np.allclose(x[0], 1 + 1e-9, atol=0),
     ):  # fmt: skip
         got = []
@@ -389,6 +392,19 @@ def test_select():
         fnad.grad(lambda x: np.sum(np.select([], []) + x))(XS) or fnad.grad(lambda x: np.select([], [], x))(1.0)
     with pytest.raises(TypeError, match="boolean"):
         fnad.grad(lambda x: np.sum(np.select([np.ones(5)], [x])))(XS)
+
+
+def test_select_dtypes():
+    x = XS.astype(np.float32)
+    for f in (
+        lambda x: np.select([x < 0, x > 1], [x, 2.0]),
+        lambda x: np.select([x < 0, x > 1], [2, x], default=0.5),
+        lambda x: np.select([x < 0, x > 1], [x, np.float64(2)]),
+        lambda x: np.select([x < 0, x > 1], [x, 1j]),
+    ):
+        same = traced(f, x)
+        np.testing.assert_array_equal(same, f(x))
+        assert same.dtype == f(x).dtype
 
 
 CLIPS = [

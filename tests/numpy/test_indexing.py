@@ -206,6 +206,15 @@ def test_lookups_in_plain_tables():
             fnad.vmap(spelling)(rows)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.uint64])
+def test_indices_of_any_integer_type(dtype):
+    index = np.array([2, 0, 2], dtype)
+    same(fnad.vjp(lambda x: x[index], V)[0], V[index])
+    same(fnad.vjp(lambda x: x[index[0]], V)[0], V[2])
+    same(fnad.vmap(lambda i: fnad.at(V)[i].get())(index), V[index])
+    same(fnad.grad(lambda x: np.sum(x[index]))(V), np.array([1.0, 0.0, 2.0]))
+
+
 def test_slices_need_known_ends():
     with pytest.raises(ConcretizationError):
         fnad.vmap(lambda x, n: x[:n])(TABLE, np.array([0, 1, 2]))
@@ -303,6 +312,8 @@ def test_functions_of_traced_indices():
     check_vmap(lambda i: np.unravel_index(i, (2, 4), order="F"), (index,))
     check_vmap(lambda x: np.unravel_index(np.argmax(x), (2, 3, 4)), (np.stack([X, -X]),))
     check_vmap(lambda i: np.unravel_index(i, 9), (index,))
+    with pytest.raises(TypeError):
+        fnad.grad(lambda x: np.unravel_index(x, 9)[0])(1.0)
     with pytest.raises(UnsupportedError, match="clip"):
         fnad.vmap(lambda i: np.choose(i, [V[:2], V[1:]]))(index)
     with pytest.raises(ValueError, match="order"):

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fnad
-from fnad.errors import InPlaceError, UnsupportedError
+from fnad.core.aval import Aval
+from fnad.core.primitive import REGISTRY
+from fnad.errors import InPlaceError, ShapeError, UnsupportedError
 
 from .agree import agrees, same
 
@@ -178,6 +180,19 @@ def test_mistakes_raise_as_in_numpy(numpy, error):
         numpy(A)
     with pytest.raises(error):
         fnad.vjp(numpy, A)
+
+
+def test_primitives_check_shapes():
+    one, two = Aval((2, 3), np.dtype(float)), Aval((3, 3), np.dtype(float))
+    for name, avals, params in (
+        ("concatenate", (one, two), {"axis": 1}),
+        ("stack", (one, two), {"axis": 0}),
+        ("reshape", (one,), {"shape": (5,)}),
+        ("static_set", (one, two), {"index": ()}),
+        ("scatter_add", (one, two), {"axis": 0, "shape": (4,)}),
+    ):
+        with pytest.raises(ShapeError):
+            REGISTRY[name].infer(*avals, **params)
 
 
 def test_refusals():

@@ -74,6 +74,11 @@ def _(rng):
         Sample((real(rng, 1, 1), real(rng, 1, 1))),
         Sample((real(rng, 2, 0), real(rng, 0, 3))),
         Sample((real(rng, 0, 2), real(rng, 2, 3))),
+        Sample((real(rng, 3), real(rng, 3))),
+        Sample((real(rng, 2, 3), real(rng, 3))),
+        Sample((real(rng, 2), real(rng, 2, 3))),
+        Sample((cplx(rng, 2), real(rng, 2, 1))),
+        Sample((real(rng, 0), real(rng, 0))),
     ]
 
 

@@ -196,3 +196,15 @@ def test_closing_over_a_traced_value_is_an_error(kind):
     }[kind]
     with pytest.raises(ClosureError, match="argument"):
         run()
+
+
+def test_each_of_several_results_is_pulled_back():
+    @fnad.custom_vjp
+    def both(x):
+        return np.sin(x), 2.0 * np.cos(x)
+
+    both.defvjp(lambda x: (both(x), x), lambda x, g: (g[0] * np.cos(x) - 2.0 * g[1] * np.sin(x),))
+    for pick, want in ((lambda a, b: a, np.cos(1.0)), (lambda a, b: b, -2.0 * np.sin(1.0)), (lambda a, b: a * b, 2.0 * np.cos(2.0))):
+        np.testing.assert_allclose(fnad.grad(lambda x, pick=pick: pick(*both(x)))(1.0), want, rtol=1e-14)
+        pullback = fnad.vjp(lambda x, pick=pick: pick(*both(x)), 1.0)[1]
+        assert pullback(1.0) == pullback(1.0)
