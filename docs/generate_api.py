@@ -102,7 +102,8 @@ def body(doc: str) -> str:
 
 def sections(doc: str) -> Iterator[tuple[str, list[str]]]:
     """(title, lines) of a docstring; the first part has no title. A part ends where a line is not indented any more."""
-    title, lines = "", []
+    title = ""
+    lines: list[str] = []
     for line in doc.splitlines():
         match = _SECTION.match(line)
         if match or (title and line and not line[0].isspace()):

@@ -234,7 +234,8 @@ def _ufunc_methods() -> str:
 def _array_methods() -> str:
     """Methods and attributes of traced arrays that work, found by asking which of ndarray's a tracer has."""
     named = [n for n in dir(np.ndarray) if not n.startswith("_") and hasattr(Tracer, n)]
-    refused, works = [], []
+    refused: list[str] = []
+    works: list[str] = []
     for n in named:
         function = getattr(np, n, None)
         method = getattr(Tracer, n)

@@ -21,7 +21,7 @@ from matplotlib import pyplot as plt  # (the backend is chosen first)
 
 HERE = Path(__file__).parent
 BLUE, ORANGE, GREEN, RED, GREY = "#3949ab", "#e67e22", "#2e8b57", "#c0392b", "#888888"
-STYLE = {
+STYLE: Any = {
     "figure.dpi": 150, "savefig.facecolor": "white", "font.size": 9, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": "#e6e6e6", "grid.linewidth": 0.6, "axes.axisbelow": True, "legend.frameon": False,
 }  # fmt: skip

@@ -121,7 +121,7 @@ class StaticSet(Primitive):
         return Aval(x.shape, x.dtype, all_weak(x, v) and not x.shape)
 
     def impl(self, x: Any, v: Any, *, index: Static) -> Any:
-        out = np.array(x)
+        out = np.array(x, order="C")
         out[native(index)] = v
         return out if out.ndim else out[()]
 

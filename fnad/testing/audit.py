@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, TypeAlias
@@ -76,6 +77,10 @@ def check_primitive(
     audit.unchanged()
     audit.derivatives(order if smooth else 1, smooth, (atol, rtol, eps))
     audit.batched()
+    mapped = audit.mapped()
+    mapped.recorded()
+    if smooth:
+        mapped.derivatives(1, smooth, (atol, rtol, eps), note=" under vmap")
     audit.recorded()
     audit.layouts()
     audit.single_precision(smooth, (None, None, eps))
@@ -94,11 +99,12 @@ class Audit:
         fixed: Collection[int] = (),
         through: Callable[..., Sequence[Any]] | None = None,
     ) -> None:
-        self.primitive, self.args, self.params, self.through = primitive, args, params, through
+        self.primitive, self.args, self.params, self.fixed, self.through = primitive, args, params, fixed, through
+        self.call: Callable[..., Any] = self._apply
         self.what = f"audit of {primitive.name}"
         self.floating = [i for i, a in enumerate(args) if aval_of(a).dtype.kind in "fc" and i not in fixed]
 
-    def call(self, *args: Any) -> Any:
+    def _apply(self, *args: Any) -> Any:
         """The primitive as a function of its arguments alone."""
         return self.primitive(*(args if self.through is None else self.through(*args)), **self.params)
 
@@ -186,13 +192,26 @@ class Audit:
     def batched(self) -> None:
         """`batch` against a loop, with each choice of batched arguments: the value and the gradient."""
         for chosen in _subsets(len(self.args)):
-            turn = isinstance(self.primitive, Elementwise)
-            stacks = [_stack(a, turn) if i in chosen else a for i, a in enumerate(self.args)]
+            stacks = [self.stack(i) if i in chosen else a for i, a in enumerate(self.args)]
             axes = tuple(0 if i in chosen else None for i in range(len(self.args)))
             with np.errstate(all="ignore"):
                 self._batched(self.call, stacks, axes, "value")
                 if self.floating and not self.primitive.constant:
                     self._batched(self.pullback, stacks, axes, "gradient")
+
+    def stack(self, i: int) -> Any:
+        """A batch of examples like argument i, all in its domain: scaled down a little, or rolled if that is safe."""
+        a = np.asarray(self.args[i])
+        scaled = a.dtype.kind in "fc" and i not in self.fixed
+        rolled = not scaled or isinstance(self.primitive, Elementwise)
+        rows = [np.roll(a, k) if rolled else a for k in range(BATCH)]
+        return np.stack([row * np.asarray(1 - 0.03 * k, a.real.dtype) if scaled else row for k, row in enumerate(rows)])
+
+    def mapped(self) -> Audit:
+        """The audit of the same primitive mapped over a batch: its batch rule must differentiate and record as well."""
+        other = copy.copy(self)
+        other.args, other.call = tuple(map(self.stack, range(len(self.args)))), vmap(self._apply)
+        return other
 
     def _batched(self, function: Callable[..., Any], stacks: list[Any], axes: tuple[int | None, ...], what: str) -> None:
         try:
@@ -285,13 +304,6 @@ class Audit:
 
 def _subsets(n: int) -> Iterator[tuple[int, ...]]:
     return itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(1, n + 1))
-
-
-def _stack(a: Any, turn: bool) -> Any:
-    """A batch of examples like `a`, all in the domain that `a` is in: scaled down a little, or rolled for integers (or if asked)."""
-    a = np.asarray(a)
-    rows = [np.roll(a, k) if turn or a.dtype.kind not in "fc" else a for k in range(BATCH)]
-    return np.stack([row * np.asarray(1 - 0.03 * k, a.real.dtype) if a.dtype.kind in "fc" else row for k, row in enumerate(rows)])
 
 
 def _single(a: Any) -> Any:

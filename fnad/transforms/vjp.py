@@ -132,7 +132,7 @@ class VJPTrace(Trace):
                     cotangents[i] = have + g.dense()
                     return
                 buffers.add(i)
-                cotangents[i] = have.dense() if have.__class__ is Scattered else np.array(have)
+                cotangents[i] = have.dense() if have.__class__ is Scattered else np.array(have, order="C")
             g.add_into(cotangents[i])
         else:
             buffers.discard(i)

@@ -264,6 +264,10 @@ def test_cotangents_of_many_uses_add_up():
 
 
 def test_a_fortran_cotangent_takes_scattered_parts():
+    _, pull = fnad.vjp(lambda m: (m.T, m[[0, 0], 1], m[2, 1]), TABLE)
+    seed = np.ones((2, 3))
+    same(pull((seed, np.ones(2), np.float64(1.0)))[0], np.array([[1.0, 3.0], [1.0, 1.0], [1.0, 2.0]]))
+    same(seed, np.ones((2, 3)))
     f = lambda m: np.sum(m.T @ np.ones((3, 2))) + np.sum(m[[0, 0], 1]) + m[2, 1]  # noqa: E731
     check_grads(f, (TABLE,))
 

@@ -6,7 +6,7 @@ import traceback
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 import fnad
@@ -59,6 +59,19 @@ def test_derivatives_of_smooth_programs_to_second_order(program, data):
 def test_derivatives_of_programs_with_kinks(program, data):
     tree = data.draw(nested(program.draw_args(seed=data.draw(SEEDS))))
     check_grads(of_tree(program), (tree,), order=1, atol=1e-5, rtol=1e-5)
+
+
+@given(programs(smooth=True, max_steps=4))
+def test_derivatives_of_complex_programs(program):
+    args = program.draw_args(np.complex128)
+    with np.errstate(all="ignore"):
+        try:
+            value = program(*args)
+        except (TypeError, np.exceptions.ComplexWarning):  # NumPy has no such function of complex numbers
+            reject()
+    assume(all(np.all(np.abs(v) < 1e3) for v in value.values()))
+    check_grads(program, tuple(args), order=1, atol=1e-5, rtol=1e-5)
+    check_vmap(program, tuple(np.stack([a, 0.5 * a]) for a in args))
 
 
 @given(programs(), st.data())

@@ -127,6 +127,15 @@ def test_wrong_batch_for_different_ranks():
         check_primitive(broken(batch=lambda self, args, batched: self(*args)), (X, Y))
 
 
+def test_batch_rule_that_does_not_differentiate():
+    def batch(self, args, batched):
+        plain = [a.value if hasattr(a, "value") else a for a in args]
+        return self(*align([plain[0], args[1]], batched))
+
+    error = report(broken(batch=batch), X, Y)
+    assert error.rule.startswith("audit of product under vmap")
+
+
 def test_pullback_that_does_not_batch():
     def vjp(self, out, x, y):
         return (lambda g: unbroadcast(g * y, shape_of(x)), lambda g: unbroadcast(g * np.asarray(x), shape_of(y)))
