@@ -52,7 +52,7 @@ def test_training_with_the_optimizer():
 
 
 def test_every_transform_once():
-    f = lambda x: np.sin(x) * np.sum(x)  # noqa: E731
+    f = lambda x: np.sin(x) * np.sum(x)
     x = np.array([0.3, 0.7])
     jacobian = np.diag(np.cos(x) * np.sum(x)) + np.sin(x)[:, None]
     np.testing.assert_allclose(fnad.jacfwd(f)(x), jacobian)

@@ -14,7 +14,7 @@ from fnad import tree
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
 from fnad.core.primitive import Primitive
 from fnad.core.tracer import Trace, Tracer
-from fnad.errors import ConcretizationError, ShapeError, describe_line, user_frame, user_line
+from fnad.errors import ConcretizationError, DTypeError, ShapeError, describe_line, user_frame, user_line
 
 
 class Var:
@@ -135,6 +135,12 @@ class RecordTrace(Trace):
             return Literal(x)
         if not isinstance(x, Tracer | np.ndarray):
             x = np.asarray(x)
+        if x.dtype.kind not in "biufc":
+            raise DTypeError(
+                "a recorded function works on arrays of numbers",
+                got={"dtype": x.dtype, "at": user_line()},
+                fix="np.stack([a, b]) makes an array of traced values",
+            )
         if id(x) not in self.constants:
             self.constants[id(x)] = Var(aval_of(x), next(self.numbers)), x
         return self.constants[id(x)][0]

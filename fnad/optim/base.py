@@ -92,6 +92,8 @@ def update_leaves(rule: Callable[..., tuple[Any, ...]], grads: PyTree, state: An
             for name, x in zip(named, entries, strict=True):
                 if name != "state.step":
                     check_like(x, p, name, like, i, spec)
+                elif shape_of(x) != ():
+                    raise ShapeError("state.step counts with one number per leaf", got={f"state.step{tree.paths(spec)[i]}": aval_of(x)})
             row = rule(g, p, *old)
         for column, x in zip(results, row, strict=True):
             column.append(x)
@@ -119,6 +121,8 @@ def own(x: Any) -> Any:
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """A hyperparameter in the dtype of the leaf it acts on."""
+    if shape_of(x) != ():
+        raise ShapeError("a hyperparameter is one number", got={"value": aval_of(x)}, fix="a schedule returns a scalar, of shape ()")
     return x.astype(dtype) if isinstance(x, Tracer) else dtype.type(x)
 
 

@@ -46,8 +46,9 @@ def check_primitive(
     `infer` must foretell the value's shape, dtype and weakness, in double and single precision and for Python scalars.
     `vjp` and `jvp` must agree with central differences and with each other, to second order (zero derivatives for a
     `constant` primitive). `batch` must agree with a loop for each choice of batched arguments, for the value and for the
-    pullback. A recording must evaluate to the same, likewise. Transposed, reversed, strided, broadcast and read-only
-    arguments must give what contiguous ones give, and no argument may be changed.
+    pullback, and differentiate. A recording must evaluate to the same, likewise. Transposed, reversed, strided, broadcast and
+    read-only arguments must give what contiguous ones give, and no argument may be changed. Rules must not compute in double
+    precision where the arguments are single.
 
     Args:
         primitive: The primitive; it need not be registered.

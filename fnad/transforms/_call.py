@@ -13,7 +13,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, DTypeError, ShapeError, describe_function
+from fnad.errors import ArgumentError, DTypeError, ShapeError, describe_function, user_line
 
 
 class Transformed:
@@ -71,6 +71,30 @@ def check_differentiable(leaf: Any, path: Callable[[int], str], i: int, transfor
     else:
         kind, fix = type(leaf).__name__, "keep it out of the differentiated arguments, or mark the dataclass field static"
     raise DTypeError(f"{transform} differentiates floating-point leaves only", got={f"leaf at {path(i)}": kind}, fix=fix)
+
+
+OBJECT = np.dtype(object)
+
+
+def objects_met() -> DTypeError:
+    """The error where an array of Python objects meets a traced value: it may hold traced values itself."""
+    fix = "np.stack([a, b]) makes an array of traced values"
+    return DTypeError("a traced value works with arrays of numbers only", got={"dtype": OBJECT, "at": user_line()}, fix=fix)
+
+
+def flatten_results(out: Any, transform: str) -> tuple[list[Any], tree.Spec]:
+    """The leaves of what a function returned, which must be numbers or arrays of numbers.
+
+    An array of Python objects could hold traced values, which no transform would find: their derivatives would be lost.
+    """
+    leaves, spec = tree.flatten(out)
+    for i, x in enumerate(leaves):
+        if isinstance(x, Tracer | float | int | complex) or (isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biufc"):
+            continue
+        found = f"array of dtype {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
+        fix = "np.stack([a, b]) makes an array of traced values" if found.endswith("object") else "return other values with has_aux=True"
+        raise DTypeError(f"{transform}: the function must return arrays of numbers", got={f"output{tree.paths(spec)[i]}": found}, fix=fix)
+    return leaves, spec
 
 
 def own(results: list[Any]) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.core.primitive import Joint
-from fnad.transforms._call import Transformed
+from fnad.transforms._call import Transformed, flatten_results
 from fnad.transforms._opaque import Opaque, batch_flat, split_static
 from fnad.transforms.jvp import push_forward
 from fnad.transforms.vjp import pull_back
@@ -41,7 +41,7 @@ def _checkpointed(f: Function, options: tuple[Any, ...], args: tuple[Any, ...], 
 
     def flat(*values: Any) -> list[Any]:
         call_args, call_kwargs = rebuild(values)
-        outs, found = tree.flatten(f(*call_args, **call_kwargs))
+        outs, found = flatten_results(f(*call_args, **call_kwargs), "checkpoint")
         out_spec[:] = [found]
         return outs
 

@@ -16,6 +16,7 @@ from fnad.core.graph import evaluate, record
 from fnad.core.primitive import Joint
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ShapeError, describe_function
+from fnad.transforms._call import flatten_results
 from fnad.transforms._opaque import Flat, Opaque, batch_flat, batch_size, split_static
 from fnad.transforms.jvp import zeros_like
 from fnad.transforms.vjp import pull_back
@@ -162,9 +163,9 @@ class _Custom:
         )
 
 
-def _flattened(call: Callable[..., Any], rebuild: Callable[[Sequence[Any]], Any], out_spec: list[tree.Spec]) -> Flat:
+def _flattened(name: str, call: Callable[..., Any], rebuild: Callable[[Sequence[Any]], Any], out_spec: list[tree.Spec]) -> Flat:
     def flat(*values: Any) -> list[Any]:
-        outs, found = tree.flatten(call(rebuild(values)))
+        outs, found = flatten_results(call(rebuild(values)), name)
         out_spec[:] = [found]
         return outs
 
@@ -220,7 +221,7 @@ class custom_vjp(_Custom):
             pair = user_fwd(*self._merge(rebuild(values), static))
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ArgumentError("custom_vjp: fwd must return (output, residuals)", got={"result": type(pair).__name__})
-            outs, found = tree.flatten(pair[0])
+            outs, found = flatten_results(pair[0], self.kind)
             out_spec[:] = [found]
             return outs, pair[1]
 
@@ -229,7 +230,7 @@ class custom_vjp(_Custom):
             return _check_cotangents(answer, diff, spec, leaves_shapes)
 
         leaves_shapes = [aval_of(x) for x in leaves]
-        flat = _flattened(lambda d: self.f(*self._merge(d, static)), rebuild, out_spec)
+        flat = _flattened(self.kind, lambda d: self.f(*self._merge(d, static)), rebuild, out_spec)
         outs = CustomVJP(f"custom_vjp[{self.name}]", flat, self.f, fwd, bwd)(*leaves)
         return tree.unflatten(out_spec[0], outs)
 
@@ -312,7 +313,7 @@ class custom_jvp(_Custom):
             pair = user_rule(*static, tuple(rebuild(primals)), tuple(rebuild(tangents)))
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise ArgumentError("custom_jvp: the rule must return (output, tangent)", got={"result": type(pair).__name__})
-            outs, found = tree.flatten(pair[0])
+            outs, found = flatten_results(pair[0], self.kind)
             out_spec[:] = [found]
             dots = tree.flatten_as(found, pair[1], "the tangent that the rule returned", "the output")
             for o, t, path in zip(outs, dots, tree.paths(found), strict=True):
@@ -322,6 +323,6 @@ class custom_jvp(_Custom):
                     )
             return outs, dots
 
-        flat = _flattened(lambda d: self.f(*self._merge(d, static)), rebuild, out_spec)
+        flat = _flattened(self.kind, lambda d: self.f(*self._merge(d, static)), rebuild, out_spec)
         outs = CustomJVP(f"custom_jvp[{self.name}]", flat, self.f, rule)(*leaves)
         return tree.unflatten(out_spec[0], outs)

@@ -12,7 +12,17 @@ from fnad.core.aval import aval_of, shape_of
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer
 from fnad.errors import TreeError
-from fnad.transforms._call import check_differentiable, check_like, leaf_paths, own, own_array, split_aux
+from fnad.transforms._call import (
+    OBJECT,
+    check_differentiable,
+    check_like,
+    flatten_results,
+    leaf_paths,
+    objects_met,
+    own,
+    own_array,
+    split_aux,
+)
 from fnad.transforms.vjp import VJPTrace, VJPTracer
 from fnad.typing import Function, PyTree
 
@@ -51,6 +61,8 @@ class JVPTrace(Trace):
             return value
         dtype = aval_of(value).dtype
         found = aval_of(tangent).dtype
+        if dtype is OBJECT:
+            raise objects_met()
         if found != dtype:
             if found.kind == "c" and dtype.kind != "c":
                 tangent = np.real(tangent)
@@ -136,7 +148,7 @@ def jvp(f: Function, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...], 
 
     def flat(*xs: Any) -> list[Any]:
         out, aux = split_aux(f(*tree.unflatten(spec, xs)), has_aux, "jvp")
-        outs, out_spec = tree.flatten(out)
+        outs, out_spec = flatten_results(out, "jvp")
         aux_leaves, aux_spec = tree.flatten(aux)
         specs.extend((out_spec, aux_spec))
         return outs + aux_leaves

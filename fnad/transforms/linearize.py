@@ -9,7 +9,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.core.graph import Graph, evaluate, record
-from fnad.transforms._call import check_differentiable, check_like, leaf_paths, own
+from fnad.transforms._call import check_differentiable, check_like, flatten_results, leaf_paths, own
 from fnad.transforms.jvp import push_forward, zeros_like
 from fnad.typing import Function, PyTree
 
@@ -77,7 +77,7 @@ def linearize(f: Function, *primals: PyTree) -> tuple[PyTree, Linearized]:
     out_spec: list[tree.Spec] = []
 
     def flat(*xs: Any) -> list[Any]:
-        outs, found = tree.flatten(f(*tree.unflatten(spec, xs)))
+        outs, found = flatten_results(f(*tree.unflatten(spec, xs)), "linearize")
         out_spec[:] = [found]
         return outs
 

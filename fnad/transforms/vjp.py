@@ -18,7 +18,19 @@ from fnad.core.cotangent import Scattered
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer
 from fnad.errors import DTypeError, ShapeError
-from fnad.transforms._call import Transformed, check_differentiable, check_like, leaf_paths, own, own_array, select, split_aux
+from fnad.transforms._call import (
+    OBJECT,
+    Transformed,
+    check_differentiable,
+    check_like,
+    flatten_results,
+    leaf_paths,
+    objects_met,
+    own,
+    own_array,
+    select,
+    split_aux,
+)
 from fnad.transforms._keep import Keeper
 from fnad.typing import Function, PyTree
 
@@ -42,11 +54,14 @@ class VJPTrace(Trace):
         self.keeper = Keeper()
 
     def slot(self, value: Any, entry: Any) -> VJPTracer:
-        self.entries.append(entry)
         try:
-            self.dtypes.append(value.dtype)
+            dtype = value.dtype
         except AttributeError:  # a Python scalar
-            self.dtypes.append(aval_of(value).dtype)
+            dtype = aval_of(value).dtype
+        if dtype is OBJECT:
+            raise objects_met()
+        self.entries.append(entry)
+        self.dtypes.append(dtype)
         return VJPTracer(self, value, len(self.entries) - 1)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
@@ -359,10 +374,7 @@ def vjp(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]
         tracers = _trace_leaves(trace, leaves, spec, range(len(primals)))
         out, aux = split_aux(f(*tree.unflatten(spec, tracers)), has_aux, "vjp")
         aux = tree.map(lambda x: own_array(_untrace(x, trace)), aux)
-        outs, out_spec = tree.flatten(out)
-        for path, o in zip(tree.paths(out_spec), outs, strict=True):
-            if not isinstance(o, Tracer | np.ndarray | np.generic | float | int | complex):
-                raise DTypeError("vjp: the function must return arrays", got={f"output{path}": type(o).__name__})
+        outs, out_spec = flatten_results(out, "vjp")
     finally:
         trace.close()
     pullback = Pullback(trace, leaves, spec, outs, out_spec)

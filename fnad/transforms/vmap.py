@@ -11,8 +11,8 @@ from fnad import tree
 from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.primitive import Primitive
 from fnad.core.tracer import Trace, Tracer
-from fnad.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError, user_line
-from fnad.transforms._call import Transformed, own
+from fnad.errors import ArgumentError, ConcretizationError, ShapeError, user_line
+from fnad.transforms._call import Transformed, flatten_results, own
 from fnad.typing import Function, PyTree
 
 
@@ -77,7 +77,7 @@ def _vmapped(f: Function, options: tuple[Any, ...], args: tuple[Any, ...], kwarg
         ]
         call_args, call_kwargs = tree.unflatten(spec, tracers)
         out = f(*call_args, **call_kwargs)
-        outs, out_spec = tree.flatten(out)
+        outs, out_spec = flatten_results(out, "vmap")
         out_axis = tree.flatten_prefix(out_axes, out_spec, "out_axes")
         results = [_collect(o, axis, trace, size, out_spec, i) for i, (o, axis) in enumerate(zip(outs, out_axis, strict=True))]
     finally:
@@ -113,8 +113,6 @@ def _batch_size(leaves: list[Any], axes: list[Any], axis_size: int | None, paths
 
 def _collect(o: Any, axis: int | None, trace: BatchTrace, size: int, spec: tree.Spec, i: int) -> Any:
     mine = o.__class__ is BatchTracer and o._trace is trace
-    if not mine and not isinstance(o, Tracer | np.ndarray | np.generic | float | int | complex):
-        raise DTypeError("vmap: the function must return arrays", got={f"output{tree.paths(spec)[i]}": type(o).__name__})
     if axis is None:
         if mine:
             raise ArgumentError(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import pickle
+import subprocess
 import sys
 import threading
 import tracemalloc
@@ -43,15 +45,20 @@ class Stop(Exception):
     pass
 
 
+class Interrupt(BaseException):
+    """As KeyboardInterrupt is: no Exception."""
+
+
+@pytest.mark.parametrize("error", [Stop, Interrupt])
 @pytest.mark.parametrize("transform", TRANSFORMED)
-def test_exception_leaves_nothing_behind(transform):
+def test_exception_leaves_nothing_behind(transform, error):
     def fail(x):
         np.sum(np.tanh(x) * 2.0)
-        raise Stop
+        raise error
 
     before = len(objects((Trace, Tracer)))
     for _ in range(3):
-        with pytest.raises(Stop):
+        with pytest.raises(error):
             TRANSFORMED[transform](fail)
     assert len(objects((Trace, Tracer))) == before
     assert_trees_close(fnad.grad(lambda x: np.sum(x * x))(np.ones(3)), 2 * np.ones(3))
@@ -104,7 +111,7 @@ def test_perturbations_are_not_confused():
     assert fnad.grad(lambda x: x * fnad.grad(lambda y: x + y)(1.0))(1.0) == 1.0
     assert fnad.grad(lambda x: x * fnad.grad(lambda y: x * y)(1.0))(3.0) == 6.0
     assert fnad.grad(lambda x: fnad.grad(lambda y: x * x * y)(2.0) * x)(3.0) == 27.0
-    inner = lambda x: fnad.jvp(lambda y: x + y, (1.0,), (1.0,))[1]  # noqa: E731
+    inner = lambda x: fnad.jvp(lambda y: x + y, (1.0,), (1.0,))[1]
     assert fnad.grad(lambda x: x * inner(x))(1.0) == 1.0
     assert fnad.jvp(lambda x: x * fnad.grad(lambda y: x + y)(1.0), (1.0,), (1.0,))[1] == 1.0
     assert fnad.jvp(lambda x: x * fnad.jvp(lambda y: x * y, (1.0,), (1.0,))[1], (3.0,), (1.0,))[1] == 6.0
@@ -118,7 +125,7 @@ def test_perturbations_are_not_confused_under_vmap():
 
 
 def test_same_function_at_several_levels():
-    f = lambda x: np.sum(x**3)  # noqa: E731
+    f = lambda x: np.sum(x**3)
     g = fnad.grad(f)
     assert_trees_close(fnad.grad(lambda x: f(x) + np.sum(g(x) * x))(np.array([2.0])), np.array([12.0 + 36.0]))
 
@@ -138,7 +145,7 @@ def test_threads_do_not_meet():
         rng = np.random.default_rng(n)
         for _ in range(30):
             x = rng.standard_normal(4)
-            inner = lambda y, n=n: np.sum(np.tanh(y) ** (n % 3 + 1))  # noqa: E731
+            inner = lambda y, n=n: np.sum(np.tanh(y) ** (n % 3 + 1))
             got = fnad.grad(lambda x: np.sum(fnad.grad(inner)(x) * x))(x)  # noqa: B023
             h = fnad.jvp(fnad.grad(inner), (x,), (x,))[1]
             want = h + fnad.grad(inner)(x)
@@ -192,6 +199,21 @@ def test_raising_in_one_thread_does_not_disturb_another():
     go.set()
     thread.join()
     assert_trees_close(got[0], 2 * np.ones(2))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forked_child_computes():
+    code = """
+import os, numpy as np, fnad
+f = lambda x: fnad.nn.functional.cross_entropy(np.tanh(x), np.array([1, 0])) + np.sum(x @ x.T)
+x = np.ones((2, 3))
+want = fnad.grad(f)(x)
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if np.array_equal(fnad.grad(f)(x), want) else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=120)
 
 
 # -- long chains ------------------------------------------------------------------------------------------------------

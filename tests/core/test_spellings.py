@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ConcretizationError, InPlaceError, TracerConversionError, UnsupportedError
+from fnad.errors import ConcretizationError, DTypeError, InPlaceError, ShapeError, TracerConversionError, UnsupportedError
 from fnad.testing import assert_trees_close
 
 PLAIN = np.arange(5.0)
@@ -422,3 +422,62 @@ def test_exceptions_are_what_numpy_users_catch():
     assert issubclass(ConcretizationError, TypeError)
     assert issubclass(InPlaceError, TypeError)
     assert issubclass(UnsupportedError, NotImplementedError)
+
+
+# -- arrays of objects hold tracers that no transform would find ------------------------------------------------------
+
+
+def object_array(x):
+    a = np.empty(3, object)
+    for i in range(3):
+        a[i] = x[i]
+    return a
+
+
+RETURNS_OBJECTS = {
+    "vjp": lambda: fnad.vjp(object_array, ONES),
+    "jvp": lambda: fnad.jvp(object_array, (ONES,), (ONES,)),
+    "vmap": lambda: fnad.vmap(object_array)(np.ones((2, 3))),
+    "jacrev": lambda: fnad.jacrev(object_array)(ONES),
+    "jacfwd": lambda: fnad.jacfwd(object_array)(ONES),
+    "grad": lambda: fnad.grad(object_array)(ONES),
+    "linearize": lambda: fnad.linearize(object_array, ONES),
+    "make_graph": lambda: fnad.make_graph(object_array)(ONES),
+    "eval_shape": lambda: fnad.eval_shape(object_array, ONES),
+    "checkpoint": lambda: fnad.grad(lambda x: fnad.checkpoint(object_array)(x).sum())(ONES),
+    "custom_vjp": lambda: fnad.grad(lambda x: hidden_custom_vjp()(x).sum())(ONES),
+    "custom_jvp": lambda: fnad.jvp(lambda x: hidden_custom_jvp()(x).sum(), (ONES,), (ONES,)),
+}
+
+
+def hidden_custom_vjp():
+    f = fnad.custom_vjp(object_array)
+    f.defvjp(lambda x: (object_array(x), None), lambda r, g: (np.ones(3),))
+    return f
+
+
+def hidden_custom_jvp():
+    f = fnad.custom_jvp(object_array)
+    f.defjvp(lambda primals, tangents: (object_array(primals[0]), object_array(tangents[0])))
+    return f
+
+
+@pytest.mark.parametrize("transform", RETURNS_OBJECTS)
+def test_array_of_objects_as_a_result_is_refused(transform):
+    with pytest.raises((DTypeError, ShapeError)) as caught:
+        RETURNS_OBJECTS[transform]()
+    assert "object" in str(caught.value)
+
+
+def test_arithmetic_of_object_arrays_keeps_the_derivative_or_raises():
+    assert_trees_close(fnad.grad(lambda x: object_array(x).sum())(ONES), ONES)
+    assert_trees_close(fnad.grad(lambda x: object_array(x).dot(PLAIN[:3]))(ONES), PLAIN[:3].copy())
+    assert_trees_close(fnad.grad(lambda x: np.sum(np.stack(list(object_array(x)))))(ONES), ONES)
+    for drop in (
+        lambda x: object_array(x).astype(float),
+        lambda x: np.array(object_array(x), dtype=float),
+        lambda x: np.sin(object_array(x)),
+        lambda x: np.sum(object_array(x) * x),
+    ):
+        with pytest.raises((TypeError, ValueError)):
+            under_grad(drop)

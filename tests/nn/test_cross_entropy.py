@@ -9,6 +9,7 @@ import pytest
 import fnad
 from fnad.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from fnad.nn import functional as F
+from fnad.primitives.softmax import softmax_cross_entropy
 from fnad.testing import check_grads
 
 CASES = json.loads((pathlib.Path(__file__).parent / "cross_entropy_torch.json").read_text())["cases"]
@@ -214,3 +215,17 @@ def test_a_label_out_of_range_is_named(label):
 def test_arguments_that_do_not_fit(args, options, error, words):
     with pytest.raises(error, match=words):
         F.cross_entropy(*args, **options)
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "error"),
+    [
+        (np.ones(3), np.ones(3, int), ShapeError),
+        (np.ones((2, 3)), np.ones(3, int), ShapeError),
+        (np.ones((2, 3), np.longdouble), np.ones(2, int), DTypeError),
+        (np.ones((2, 3)), np.ones(2), DTypeError),
+    ],
+)
+def test_the_primitive_checks_what_is_recorded(logits, labels, error):
+    with pytest.raises(error):
+        fnad.make_graph(softmax_cross_entropy)(logits, labels)

@@ -20,7 +20,7 @@ MATVEC = [np.matvec, np.vecmat] if hasattr(np, "matvec") else []
 
 def named(f, **keywords):
     """`f` with keywords, and a name for the test's id."""
-    g = lambda *xs: f(*xs, **keywords)  # noqa: E731
+    g = lambda *xs: f(*xs, **keywords)
     g.__name__ = f.__name__ + "".join(f" {k}={v}" for k, v in keywords.items())
     return g
 
@@ -122,7 +122,7 @@ def test_product_to_second_order(f, shapes):
 
 @pytest.mark.parametrize(("f", "shapes"), CALLS)
 def test_product_under_vmap(f, shapes):
-    grad = lambda *xs: fnad.grad(lambda *ys: np.sum(np.sin(f(*ys))), tuple(range(len(xs))))(*xs)  # noqa: E731
+    grad = lambda *xs: fnad.grad(lambda *ys: np.sum(np.sin(f(*ys))), tuple(range(len(xs))))(*xs)
     n = len(shapes)
     for batched in itertools.product((True, False), repeat=n) if n == 2 else [(True,) * n]:
         if any(batched):
@@ -136,7 +136,7 @@ def test_dtypes_of_products(f, shapes):
     arrays = draw(shapes, dtype=np.float32)
     for other in (np.float32, np.float64, np.int64, bool):
         mixed = [arrays[0], *(np.asarray(np.sign(x), other) for x in arrays[1:])]
-        one = lambda a, mixed=mixed: f(a, *mixed[1:])  # noqa: E731
+        one = lambda a, mixed=mixed: f(a, *mixed[1:])
         try:
             want = np.asarray(f(*mixed))
         except TypeError:  # NumPy: no such loop
@@ -297,7 +297,7 @@ def test_a_product_keeps_only_what_its_pullback_reads():
 
 def test_a_stack_times_one_matrix_is_pulled_back_as_one_product():
     x, w = draw([(4, 2, 3), (3, 5)])
-    pulled = lambda x, w, g: fnad.vjp(lambda w: x @ w, w)[1](g)[0]  # noqa: E731
+    pulled = lambda x, w, g: fnad.vjp(lambda w: x @ w, w)[1](g)[0]
     text = str(fnad.make_graph(pulled)(x, w, np.ones((4, 2, 5))))
     assert "sum" not in text
     same(pulled(x, w, np.ones((4, 2, 5))), np.einsum("bij,bik->jk", x, np.ones((4, 2, 5))))
@@ -328,7 +328,7 @@ def test_vmap_of_a_vector_product_is_one_matrix_product():
     ],
 )
 def test_trace(shape, options):
-    f = lambda x: np.trace(x, **options)  # noqa: E731
+    f = lambda x: np.trace(x, **options)
     check_multilinear(f, draw([shape]))
     check_vmap(f, tuple(draw([(3, *shape)])))
     check_grads(lambda x: np.sin(f(x)), tuple(draw([shape])))
@@ -483,7 +483,7 @@ def test_what_norm_cannot_trace():
 @pytest.mark.parametrize("shape", [(2, 2), (2, 3, 3), (0, 0)])
 def test_matrix_power(shape, n):
     (x,) = draw([shape])
-    f = lambda a: np.linalg.matrix_power(a, n)  # noqa: E731
+    f = lambda a: np.linalg.matrix_power(a, n)
     same(np.asarray(traced(f, x)), np.linalg.matrix_power(x, n))
     check_grads(f, (0.5 * x,))
 

@@ -148,7 +148,7 @@ def test_nan_is_the_extreme():
 def test_powers_and_quotients_apply_one_after_the_other():
     same(fnad.at(np.array([2.0]))[[0, 0]].power([2.0, 3.0]), np.array([64.0]))
     same(fnad.at(np.array([12.0]))[[0, 0]].divide([2.0, 3.0]), np.array([2.0]))
-    f = lambda x, v: fnad.at(x)[[0, 0, 0]].multiply(v)  # noqa: E731
+    f = lambda x, v: fnad.at(x)[[0, 0, 0]].multiply(v)
     same(fnad.grad(lambda v: np.sum(f(V, v)))(np.array([0.0, 2.0, 3.0])), np.array([6.0, 0.0, 0.0]))
 
 
@@ -158,7 +158,7 @@ def test_powers_and_quotients_apply_one_after_the_other():
 @pytest.mark.parametrize("method", ["set", "add", "max", "min"])
 def test_traced_index_arrays(method):
     rows = np.array([[0, 2, 0], [1, 1, 1]])
-    f = lambda x, i, v: update(method, x, i, v)  # noqa: E731
+    f = lambda x, i, v: update(method, x, i, v)
     values = positive(6, (2, 3, 4))
     check_vmap(f, (positive(7, (2, 3, 4)), rows, values))
     check_vmap(f, (X, rows, values), in_axes=(None, 0, 0))
@@ -185,7 +185,7 @@ def test_products_at_unknown_indices_are_refused(method):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_traced_masks(method):
-    f = lambda x, v: update(method, x, x > 1.0, v)  # noqa: E731
+    f = lambda x, v: update(method, x, x > 1.0, v)
     x, values = positive(9, (3, 4)), positive(10, (3, 4))
     for v in (np.float64(1.5), values):
         check_grads(f, (x, v))
@@ -194,7 +194,7 @@ def test_traced_masks(method):
         np.testing.assert_array_equal(evaluate(graph, [x, v])[0], f(x, v))
     want = np.where(x > 1.0, values, x) if method == "set" else np.where(x > 1.0, UFUNCS[method](x, values), x)
     same(f(x, values), want)
-    rows = lambda x, v: update(method, x, x[:, 0] > 1.0, v)  # noqa: E731
+    rows = lambda x, v: update(method, x, x[:, 0] > 1.0, v)
     check_vmap(rows, (np.stack([x, 1 / x]), values[0]), in_axes=(0, None))
     check_vmap(rows, (np.stack([x, 1 / x]), np.float64(2.0)), in_axes=(0, None))
     check_vmap(lambda s: update(method, s, s > 1.0, 2.0), (x[0],))

@@ -88,7 +88,7 @@ def same(got, want):
 
 def check_multilinear(subscripts, arrays, **options):
     """Value against NumPy; the derivative in an operand is einsum with the direction in its place; reverse mode by duality."""
-    f = lambda *xs: np.einsum(subscripts, *xs, **options)  # noqa: E731
+    f = lambda *xs: np.einsum(subscripts, *xs, **options)
     value, pullback = fnad.vjp(f, *arrays)
     same(value, np.asarray(np.einsum(subscripts, *arrays)))
     rng = np.random.default_rng(1)
@@ -116,8 +116,8 @@ def test_to_second_order(subscripts, shapes):
 
 @pytest.mark.parametrize(("subscripts", "shapes"), [(c[0], c[1:]) for c in CASES])
 def test_vmap(subscripts, shapes):
-    f = lambda *xs: np.einsum(subscripts, *xs)  # noqa: E731
-    grad = lambda *xs: fnad.grad(lambda *ys: np.sum(np.sin(f(*ys))), tuple(range(len(xs))))(*xs)  # noqa: E731
+    f = lambda *xs: np.einsum(subscripts, *xs)
+    grad = lambda *xs: fnad.grad(lambda *ys: np.sum(np.sin(f(*ys))), tuple(range(len(xs))))(*xs)
     every = tuple(draw([(2, *s) for s in shapes]))
     check_vmap(f, every)
     check_vmap(grad, every)

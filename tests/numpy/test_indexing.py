@@ -254,7 +254,7 @@ def test_plain_cotangents_are_scattered_not_padded():
 
 
 def test_cotangents_of_many_uses_add_up():
-    f = lambda x: x[0] * x[1] + np.sum(x[1:] * x[[0, 0]]) + np.sum(x) + x[-1]  # noqa: E731
+    f = lambda x: x[0] * x[1] + np.sum(x[1:] * x[[0, 0]]) + np.sum(x) + x[-1]
     check_grads(f, (V,))
     same(fnad.grad(lambda x: x[0] + np.sum(x) + x[1] + np.sum(x[:2]) + x[0])(V), np.array([4.0, 3.0, 1.0]))
     _, pull = fnad.vjp(lambda x: (x, x[0], x[1:]), V)
@@ -268,7 +268,7 @@ def test_a_fortran_cotangent_takes_scattered_parts():
     seed = np.ones((2, 3))
     same(pull((seed, np.ones(2), np.float64(1.0)))[0], np.array([[1.0, 3.0], [1.0, 1.0], [1.0, 2.0]]))
     same(seed, np.ones((2, 3)))
-    f = lambda m: np.sum(m.T @ np.ones((3, 2))) + np.sum(m[[0, 0], 1]) + m[2, 1]  # noqa: E731
+    f = lambda m: np.sum(m.T @ np.ones((3, 2))) + np.sum(m[[0, 0], 1]) + m[2, 1]
     check_grads(f, (TABLE,))
 
 

@@ -114,7 +114,7 @@ def test_dtypes(f):
     m = positive(3, 3).astype(np.float32)
     for value, plain in zip(*((x if isinstance(x, tuple) else (x,)) for x in (traced(f, m), f(m))), strict=True):
         assert value.dtype == plain.dtype == np.float32
-    last = lambda m: f(m)[-1] if isinstance(f(m), tuple) else f(m)  # noqa: E731
+    last = lambda m: f(m)[-1] if isinstance(f(m), tuple) else f(m)
     assert fnad.grad(lambda m: np.sum(last(m)))(m).dtype == np.float32
     got = fnad.eval_shape(f, positive(2, 2).astype(np.int64))
     want = f(positive(2, 2).astype(np.int64))
@@ -171,7 +171,7 @@ def test_det_of_one_zero():
 
 
 def test_det_of_two_by_two_to_any_order_where_regular():
-    written_out = lambda m: m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]  # noqa: E731
+    written_out = lambda m: m[0, 0] * m[1, 1] - m[0, 1] * m[1, 0]
     for m in (np.array([[1.0, 2.0], [2.0, 4.0]]), np.zeros((2, 2)), regular(2, 2)):
         np.testing.assert_allclose(fnad.grad(np.linalg.det)(m), fnad.grad(written_out)(m), atol=1e-14)
         for hessian in (fnad.hessian, lambda f: fnad.jacrev(fnad.jacrev(f)), lambda f: fnad.jacfwd(fnad.jacfwd(f))):
@@ -208,7 +208,7 @@ def test_log_determinant():
 
 def test_log_determinant_by_cholesky():
     a = np.array([[4.0, 1.0, 0.5], [1.0, 3.0, 0.2], [0.5, 0.2, 2.0]])
-    f = lambda a: np.sum(np.log(np.diag(np.linalg.cholesky(a))))  # noqa: E731
+    f = lambda a: np.sum(np.log(np.diag(np.linalg.cholesky(a))))
     np.testing.assert_allclose(fnad.grad(f)(a), 0.5 * np.linalg.inv(a), rtol=1e-12)
 
 
@@ -256,7 +256,7 @@ def test_both_results_of_eigh_are_pulled_back():
     a = symmetric(regular(3, 3)) + np.diag([0.0, 2.0, 5.0])
     w, v = np.linalg.eigh(a)
     # a itself, put together from its parts: the derivative is the identity (on symmetric directions)
-    f = lambda a: (lambda w, v: (v * w) @ v.T)(*np.linalg.eigh(a))  # noqa: E731
+    f = lambda a: (lambda w, v: (v * w) @ v.T)(*np.linalg.eigh(a))
     t = symmetric(regular(3, 3, seed=1))
     np.testing.assert_allclose(fnad.jvp(f, (a,), (t,))[1], t, atol=1e-12)
     np.testing.assert_allclose(fnad.vjp(f, a)[1](t)[0], t, atol=1e-12)

@@ -108,7 +108,7 @@ WITH_WHERE = [np.sum, np.prod, np.mean, np.var, np.std, np.any, np.all, np.nansu
 def test_where(f, axis):
     for mask in (MASK, MASK[0], MASK[:1], np.array(True)):
         agrees(lambda x, m=mask: f(x, axis=axis, where=m), X, 1)
-    g = lambda x: np.sum(f(x, axis=axis, where=MASK) * 1.0)  # noqa: E731
+    g = lambda x: np.sum(f(x, axis=axis, where=MASK) * 1.0)
     assert np.all(fnad.grad(g)(X)[~MASK] == 0)
     check_vmap(lambda x, m: f(x, where=m), (X, MASK))
 
@@ -339,7 +339,7 @@ def test_product_with_two_zeros():
 def test_running_products_of_any_length(n, reverse, data):
     x = data.draw(arrays(shape=(2, n)))
     x = np.where(np.abs(x) < 0.5, 0.0, x)
-    f = lambda x: np.flip(np.cumprod(np.flip(x, -1), axis=-1), -1) if reverse else np.cumprod(x, axis=-1)  # noqa: E731
+    f = lambda x: np.flip(np.cumprod(np.flip(x, -1), axis=-1), -1) if reverse else np.cumprod(x, axis=-1)
     pull = fnad.vjp(f, x)[1]
     g = np.ones_like(x)
     exact = np.zeros_like(x)

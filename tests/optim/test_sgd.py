@@ -234,6 +234,22 @@ def test_a_schedule_in_float64_leaves_float32_alone():
         assert updates.dtype == state.momentum_buffer.dtype == np.float32
 
 
+def test_a_schedule_returns_one_number():
+    p = np.ones(3)
+    with pytest.raises(ShapeError, match="one number"):
+        optim.sgd(lr=lambda t: np.array([0.1])).update(p, optim.sgd().init(p), p)
+
+
+def test_a_step_that_is_a_scalar():
+    """Results of transforms have NumPy scalars for shape ()."""
+    p, opt = np.ones(3), optim.sgd(lr=0.1, momentum=0.9)
+    want = opt.update(p, optim.SGDState(np.array(4), p), p)
+    for step in (np.int64(4), 4):
+        updates, state = opt.update(p, optim.SGDState(step, p), p)
+        np.testing.assert_array_equal(updates, want[0])
+        assert (state.step, state.step.dtype) == (5, np.int64)
+
+
 def test_a_schedule_of_a_traced_step():
     opt = optim.sgd(lr=lambda t: np.where(t < 2, 0.1, 0.01), momentum=0.9)
     p = np.ones(3)
@@ -383,6 +399,8 @@ def test_a_state_that_does_not_fit():
         opt.update(p, optim.SGDState(step, {"w": np.ones(1)}), p)
     with pytest.raises(DTypeError, match=r"state\.momentum_buffer"):
         opt.update(p, optim.SGDState(step, {"w": np.ones(3, np.float32)}), p)
+    with pytest.raises(ShapeError, match=r"state\.step\['w'\]"):
+        opt.update(p, optim.SGDState({"w": np.zeros(1, int)}, p), p)
     with pytest.raises(TreeError, match=r"grads\['w'\]: a leaf"):
         opt.update(p, opt.init({"w": None}), {"w": None})
 

@@ -54,7 +54,7 @@ def sgd() -> dict:
                     "params": {k: p.tolist() for k, p in params.items()},
                     "momentum_buffer": {k: None if b is None else b.tolist() for k, b in buffers.items()},
                 }
-    listed = lambda tree: {k: v.tolist() for k, v in tree.items()}  # noqa: E731
+    listed = lambda tree: {k: v.tolist() for k, v in tree.items()}
     return {"torch": torch.__version__, "start": listed(start), "grads": [listed(g) for g in grads], "runs": runs}
 
 

@@ -155,6 +155,25 @@ def test_float32_stays_float32(program, seed):
         np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3 * size)
 
 
+@given(programs(), st.data())
+def test_dtypes_are_those_of_numpy(program, data):
+    """Arguments of several precisions: values, tangents and recordings promote as plain NumPy does; gradients do not."""
+    dtypes = [data.draw(st.sampled_from(["f2", "f4", "f8"])) for _ in program.inputs]
+    args = [program.draw_args(d)[i][()] for i, d in enumerate(dtypes)]
+    with np.errstate(all="ignore"):
+        try:
+            want = plain_dtypes(program(*args))
+        except TypeError:  # half precision has no linear algebra
+            reject()
+        value, pullback = fnad.vjp(program, *args)
+        assert plain_dtypes(value) == want
+        assert plain_dtypes(pullback(value)) == [np.dtype(d) for d in dtypes]
+        assert plain_dtypes(fnad.jvp(program, tuple(args), tuple(args))) == want * 2
+        assert plain_dtypes(fnad.vmap(program)(*[np.stack([a, a]) for a in args])) == want
+        assert [a.dtype for a in fnad.tree.leaves(fnad.eval_shape(program, *args))] == want
+        assert plain_dtypes(evaluate(fnad.make_graph(program)(*args), args)) == want
+
+
 @settings(max_examples=20)
 @given(programs(smooth=True, max_steps=5))
 def test_hessian_vector_products_agree(program):

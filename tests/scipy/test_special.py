@@ -220,7 +220,7 @@ def test_likelihoods():
     got = fnad.grad(lambda p: sp.xlogy(k, p) + sp.xlogy(n - k, 1 - p))(p)
     np.testing.assert_allclose(got, k / p - (n - k) / (1 - p))
     hard = np.array([0.0, 1.0])
-    loss = lambda x: -np.sum(sp.xlogy(hard, sp.expit(x)) + sp.xlog1py(1 - hard, -sp.expit(x)))  # noqa: E731
+    loss = lambda x: -np.sum(sp.xlogy(hard, sp.expit(x)) + sp.xlog1py(1 - hard, -sp.expit(x)))
     np.testing.assert_allclose(fnad.grad(loss)(np.array([0.3, -0.2])), sp.expit([0.3, -0.2]) - hard)
 
 

@@ -180,7 +180,7 @@ def test_derivatives_of_a_mapped_loss():
 
 
 def test_gradient_of_a_gradient_norm():
-    penalty = lambda p: sum(np.sum(g * g) for g in fnad.tree.leaves(fnad.grad(loss)(p, XS[0], YS[0])))  # noqa: E731
+    penalty = lambda p: sum(np.sum(g * g) for g in fnad.tree.leaves(fnad.grad(loss)(p, XS[0], YS[0])))
     check_grads(penalty, (PARAMS,), order=1)
 
 
@@ -197,7 +197,7 @@ def test_training_through_an_optimisation_step():
 def test_hessian_vector_products():
     params = fnad.tree.map(np.asarray, PARAMS)
     direction = fnad.tree.map(np.cos, params)
-    scalar = lambda p: loss(p, XS[0], YS[0])  # noqa: E731
+    scalar = lambda p: loss(p, XS[0], YS[0])
     forward_over_reverse = fnad.hvp(scalar, (params,), (direction,))
     forward_over_reverse = forward_over_reverse[0] if isinstance(forward_over_reverse, tuple) else forward_over_reverse
     reverse_over_reverse = fnad.grad(
@@ -207,7 +207,7 @@ def test_hessian_vector_products():
 
 
 def test_diagonal_of_a_hessian_by_vmap():
-    g = lambda x: np.sum(np.sin(x) * x**2)  # noqa: E731
+    g = lambda x: np.sum(np.sin(x) * x**2)
     diagonal = fnad.vmap(lambda e: np.sum(fnad.jvp(fnad.grad(g), (X,), (e,))[1] * e))(np.eye(3))
     assert_trees_close(diagonal, np.diag(fnad.hessian(g)(X)).copy())
 
@@ -224,14 +224,14 @@ def test_pullback_made_outside_used_inside():
 def test_nested_vmap_with_gradients_between():
     points = RNG.standard_normal((2, 4))
     weights = RNG.standard_normal((5, 3))
-    g = lambda s, w: np.sum(np.sin(s * w))  # noqa: E731
+    g = lambda s, w: np.sum(np.sin(s * w))
     got = fnad.vmap(lambda row: fnad.vmap(lambda w: fnad.vmap(fnad.grad(g), in_axes=(0, None))(row, w))(weights))(points)
     want = np.array([[[np.sum(w * np.cos(s * w)) for s in row] for w in weights] for row in points])
     assert_trees_close(got, want)
 
 
 def test_stop_gradient_in_nested_transforms():
-    g = lambda x: np.sum(x * fnad.stop_gradient(np.sin(x)))  # noqa: E731
+    g = lambda x: np.sum(x * fnad.stop_gradient(np.sin(x)))
     assert_trees_close(fnad.grad(g)(X), np.sin(X))
     assert_trees_close(fnad.grad(lambda x: np.sum(fnad.grad(g)(x)))(X), np.zeros(3))
     assert_trees_close(fnad.vmap(fnad.grad(g))(np.stack([X, X])), np.stack([np.sin(X)] * 2))
@@ -261,7 +261,7 @@ def test_aux_through_nested_transforms():
 
 def test_float32_through_compositions():
     x = X.astype(np.float32)
-    g = lambda x: np.sum(np.tanh(x * 0.5) ** 2)  # noqa: E731
+    g = lambda x: np.sum(np.tanh(x * 0.5) ** 2)
     for result in (
         fnad.hessian(g)(x),
         fnad.jacfwd(fnad.grad(g))(x),
@@ -275,13 +275,13 @@ def test_float32_through_compositions():
 
 def test_integers_and_indices_inside():
     table, index = RNG.standard_normal((6, 2)), np.array([[0, 3], [5, 3]])
-    g = lambda t, i: np.sum(np.tanh(fnad.at(t)[i].get()) ** 2)  # noqa: E731
+    g = lambda t, i: np.sum(np.tanh(fnad.at(t)[i].get()) ** 2)
     check_vmap(fnad.grad(g), (table, index), in_axes=(None, 0))
     check_grads(lambda t: np.sum(fnad.vmap(g, in_axes=(None, 0))(t, index)), (table,))
 
 
 def test_complex_compositions():
-    g = lambda z: np.sum(np.abs(np.exp(z) * z) ** 2)  # noqa: E731
+    g = lambda z: np.sum(np.abs(np.exp(z) * z) ** 2)
     z = RNG.standard_normal(2) + 1j * RNG.standard_normal(2)
     check_grads(g, (z,))
     check_vmap(fnad.grad(g), (np.stack([z, 2 * z]),))

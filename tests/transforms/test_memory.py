@@ -84,7 +84,7 @@ def test_vjp(name, x):
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_grad(name, x):
-    f = lambda x: (sum(np.sum(o) for o in fnad.tree.leaves(FUNCTIONS[name](x))), FUNCTIONS[name](x))  # noqa: E731
+    f = lambda x: (sum(np.sum(o) for o in fnad.tree.leaves(FUNCTIONS[name](x))), FUNCTIONS[name](x))
     check(fnad.grad(f, has_aux=True)(x), x)
     check(fnad.value_and_grad(f, has_aux=True)(x), x)
 
