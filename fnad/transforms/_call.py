@@ -39,7 +39,7 @@ class Transformed:
 
 def select(argnums: int | tuple[int, ...], args: tuple[Any, ...], transform: str) -> list[int]:
     """The positions named by `argnums`, non-negative and in order."""
-    wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    wanted = tuple(argnums) if isinstance(argnums, tuple | list) else (argnums,)
     out = []
     for n in wanted:
         if not isinstance(n, int | np.integer) or isinstance(n, bool):

@@ -73,7 +73,7 @@ def _jacrev(function: Function, options: tuple[Any, ...], args: tuple[Any, ...],
     leaves, spec = tree.flatten(grads)
     columns = [[_finish(p) for p in _pieces(leaf, avals)] for leaf in leaves]  # per input leaf, per output leaf
     per_output = [tree.unflatten(spec, [c[k] for c in columns]) for k in range(len(outs))]
-    result = tree.unflatten(out_spec, [t[0] if isinstance(argnums, int) else t for t in per_output])
+    result = tree.unflatten(out_spec, [t if isinstance(argnums, tuple | list) else t[0] for t in per_output])
     return (result, aux[0]) if has_aux else result
 
 
@@ -103,7 +103,7 @@ def _jacfwd(function: Function, options: tuple[Any, ...], args: tuple[Any, ...],
             n, m = a.ndim, len(np.shape(piece))
             blocks.append(_finish(np.transpose(piece, (*range(n, m), *range(n)))))
         whole = tree.unflatten(spec, blocks)
-        per_output.append(whole[0] if isinstance(argnums, int) else whole)
+        per_output.append(whole if isinstance(argnums, tuple | list) else whole[0])
     result = tree.unflatten(out_spec, per_output)
     return (result, aux[0]) if has_aux else result
 

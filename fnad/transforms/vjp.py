@@ -217,7 +217,7 @@ def _gradient(function: Function, options: tuple[Any, ...], args: tuple[Any, ...
     for i, leaf in enumerate(leaves):
         grads[i] = like_leaf(grads[i], leaf)
     result = tree.unflatten(spec, own(grads))
-    if isinstance(argnums, int):
+    if not isinstance(argnums, tuple | list):
         result = result[0]
     aux = tree.map(own_array, aux)
     if not want_value:
