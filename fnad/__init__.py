@@ -51,4 +51,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    hidden = {"Any", "TYPE_CHECKING", "core", "importlib", "kernels", "primitives", "transforms"}
+    return sorted(name for name in {*globals(), *_LAZY} - hidden if not name.startswith("_") or name.endswith("__"))

@@ -107,6 +107,12 @@ def user_frame() -> FrameType | None:
     return None
 
 
+def calling_library() -> str:
+    """The top-level package of the innermost frame that is neither fnad's nor NumPy's."""
+    frame = user_frame()
+    return "" if frame is None else str(frame.f_globals.get("__name__", "")).split(".")[0]
+
+
 def user_line() -> str:
     """`file:line in function: source` of the innermost frame that is the user's."""
     frame = user_frame()

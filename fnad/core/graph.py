@@ -219,11 +219,22 @@ def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
         outputs   d
     """
 
-    def recorder(*args: Any, **kwargs: Any) -> Graph:
-        leaves, spec = tree.flatten((args, kwargs))
-        return record(flat_function(f, spec)[0], [_aval_like(x) for x in leaves], f)
+    return lambda *args, **kwargs: _record_call(f, args, kwargs)[0]
 
-    return recorder
+
+def _record_call(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, list[tree.Spec]]:
+    """The graph of one call, as a function of its arrays; what is no array is passed on as it is."""
+    leaves, spec = tree.flatten((args, kwargs))
+    arrays = [i for i, x in enumerate(leaves) if x.__class__ in PYTHON_SCALARS or (hasattr(x, "shape") and hasattr(x, "dtype"))]
+    flat, out_spec = flat_function(f, spec)
+
+    def of_arrays(*values: Any) -> list[Any]:
+        full = list(leaves)
+        for i, v in zip(arrays, values, strict=True):
+            full[i] = v
+        return flat(*full)
+
+    return record(of_arrays, [_aval_like(leaves[i]) for i in arrays], f), out_spec
 
 
 def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -231,7 +242,7 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
     Args:
         f: A function of pytrees of arrays.
-        args: Its arguments: arrays, or anything with `shape` and `dtype`.
+        args: Its arguments: arrays, or anything with `shape` and `dtype`; other values are passed on as they are.
         kwargs: Its keyword arguments.
 
     Returns:
@@ -245,9 +256,7 @@ def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         >>> print(fnad.eval_shape(np.matmul, np.ones((2, 3)), np.ones((3, 4))))
         float64[2,4]
     """
-    leaves, spec = tree.flatten((args, kwargs))
-    flat, out_spec = flat_function(f, spec)
-    graph = record(flat, [_aval_like(x) for x in leaves], f)
+    graph, out_spec = _record_call(f, args, kwargs)
     return tree.unflatten(out_spec[0], [aval_of(v.value) if isinstance(v, Literal) else v.aval for v in graph.outputs])
 
 

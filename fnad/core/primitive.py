@@ -23,7 +23,7 @@ import numpy as np
 from fnad.core import dispatch
 from fnad.core.aval import PYTHON_SCALARS
 from fnad.core.tracer import Tracer
-from fnad.errors import MissingRuleError
+from fnad.errors import DTypeError, MissingRuleError, user_line
 
 Pullback = Callable[[Any], Any]
 
@@ -77,13 +77,16 @@ class Primitive:
 
     def __call__(self, *args: Any, **params: Any) -> Any:
         top = None
+        odd = False
         for a in args:
             if isinstance(a, Tracer):
                 trace = a._trace
                 if top is None or trace.level > top.level:
                     top = trace
+            elif a.__class__ not in _PLAIN:
+                odd = True
         if top is not None:
-            return top.process(self, args, params)
+            return top.process(self, tuple(map(plain_operand, args)) if odd else args, params)
         out = self.impl(*args, **params)
         if args and args[0].__class__ in PYTHON_SCALARS and not self.multiple and not self.strong:
             return keep_weak(out, args)
@@ -122,6 +125,22 @@ class Primitive:
             got={"class": type(self).__qualname__, "file": where},
             fix=f"define {type(self).__name__}.{rule} there",
         )
+
+
+_PLAIN = frozenset({np.ndarray, float, int, bool, complex, np.float64, np.float32, np.int64, np.bool_})
+
+
+def plain_operand(a: Any) -> Any:
+    """An operand next to a traced one: lists become arrays; classes with arithmetic of their own are refused."""
+    if isinstance(a, Tracer | np.generic | bool | int | float | complex) or a.__class__ in (np.ndarray, np.memmap):
+        return a
+    if isinstance(a, list | tuple):
+        return np.asarray(a)
+    raise DTypeError(
+        "an operand of a traced value must be an array or a number",
+        got={"operand": f"{type(a).__module__}.{type(a).__qualname__}", "at": user_line()},
+        fix="convert it first: x.to_numpy() (pandas), x.toarray() (sparse), np.asarray(x)",
+    )
 
 
 def keep_weak(out: Any, args: Sequence[Any]) -> Any:

@@ -16,11 +16,12 @@ import numpy as np
 
 from fnad.core import dispatch
 from fnad.core.aval import Aval, aval_of
-from fnad.errors import ClosureError, InPlaceError, LeakedTracerError, TracerConversionError, describe_function, user_line
+from fnad.errors import ClosureError, InPlaceError, LeakedTracerError, TracerConversionError, calling_library, describe_function, user_line
 
 if TYPE_CHECKING:
     from fnad.core.primitive import Primitive
 
+_SHOWN = 8  # largest array whose entries are printed
 _levels = itertools.count(1)  # next() on it is atomic: traces of different threads never share a level
 
 
@@ -64,6 +65,7 @@ class Tracer:
     """Base of all tracers. Subclasses hold `_trace` and say what they know of their value."""
 
     __slots__ = ("__weakref__", "_trace")
+    _why_not = "only its shape and dtype are known"
     __array_priority__ = 1000.0
     __hash__ = None  # type: ignore[assignment]  # as for arrays: == is elementwise
 
@@ -130,8 +132,11 @@ class Tracer:
     # -- never silently a plain value ----------------------------------------------------------------------------
 
     def _refuse(self, wanted: str, fix: str = "") -> TracerConversionError:
+        library = calling_library()
+        if library == "scipy":
+            fix = "fnad.scipy has some SciPy functions that are no ufuncs (special.logsumexp, softmax, ...); the others cannot be traced"
         return TracerConversionError(
-            f"a traced value cannot become {wanted}: its derivative would be lost",
+            f"a traced value cannot become {wanted}: {self._why_not}",
             got={"value": repr(self), "at": user_line()},
             fix=fix
             or "fnad.stop_gradient(x) gives the plain value; np.sin instead of math.sin, np.stack([a, b]) instead of np.array([a, b]), "
@@ -160,7 +165,7 @@ class Tracer:
             raise dispatch.unsupported(np.vectorize)
         raise self._refuse(
             "a plain ndarray",
-            "np.stack([a, b]) instead of np.array([a, b]); fnad.at(a)[i].set(x) or @fnad.njit instead of a[i] = x; "
+            "np.stack([a, b]) instead of np.array([a, b]); fnad.at(a)[i].set(x) instead of a[i] = x; "
             "fnad.at(plain)[t].get() instead of plain[t], np.dot(plain, t) instead of plain.dot(t); "
             "fnad.stop_gradient(x) for the plain value",
         )
@@ -178,7 +183,7 @@ class Tracer:
         raise InPlaceError(
             "a traced value cannot be changed in place",
             got={"value": repr(self), "at": user_line()},
-            fix="write x = fnad.at(x)[i].set(v), which returns a new array, or put the loop into an @fnad.njit function",
+            fix="write x = fnad.at(x)[i].set(v), which returns a new array",
         )
 
     def __delitem__(self, index: Any) -> NoReturn:
@@ -245,7 +250,7 @@ class Tracer:
 
     @property
     def flat(self) -> Any:
-        return iter(np.ravel(self))
+        return np.ravel(self)
 
     def flatten(self, order: Any = "C") -> Any:
         return np.ravel(self, order=order)
@@ -327,6 +332,7 @@ class ValueTracer(Tracer):
     """A tracer that knows its value (a plain array, or a tracer of an outer transform): those of grad, vjp and jvp."""
 
     __slots__ = ("value",)
+    _why_not = "its derivative would be lost"
 
     value: Any
 
@@ -353,4 +359,5 @@ class ValueTracer(Tracer):
         return value._concrete(wanted) if isinstance(value, Tracer) else value
 
     def __repr__(self) -> str:
-        return f"<{self._trace.name} tracer {self.aval} of {self.value!r}>"
+        shown = "" if self.size > _SHOWN else " ".join(repr(self.value).split())
+        return f"<{self._trace.name} tracer {self.aval}{f' of {shown}' if shown else ''}>"

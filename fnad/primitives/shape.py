@@ -165,7 +165,7 @@ def _batch_all(args: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
 
 
 class StopGradient(Primitive):
-    """The value, cut off from differentiation."""
+    """The value, cut off from differentiation: a copy, since what is plain may be written to."""
 
     constant = True
 
@@ -173,7 +173,7 @@ class StopGradient(Primitive):
         return x
 
     def impl(self, x: Any) -> Any:
-        return x
+        return np.array(x) if isinstance(x, np.ndarray) else x
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])

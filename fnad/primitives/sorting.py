@@ -22,7 +22,10 @@ class Argsort(Primitive):
         return Aval(x.shape, _INDEX)
 
     def impl(self, x: Any, *, axis: int) -> Any:
-        return np.argsort(x, axis, kind="stable")
+        order = np.argsort(x, axis)  # far faster than a stable sort; without ties and nan it is one
+        ranked = np.take_along_axis(np.asarray(x), order, axis)
+        ranked = np.moveaxis(ranked, axis, 0)
+        return order if np.all(ranked[:-1] < ranked[1:]) else np.argsort(x, axis, kind="stable")
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int) -> Any:
         return self(args[0], axis=axis + 1)

@@ -65,6 +65,8 @@ def check_differentiable(leaf: Any, path: Callable[[int], str], i: int, transfor
         kind, fix = type(leaf).__name__, "pass np.asarray(x): subclasses of ndarray have arithmetic of their own"
     elif isinstance(leaf, np.ndarray | np.generic) and leaf.dtype.kind in "fc":
         return np.asarray(leaf) if isinstance(leaf, np.memmap) else leaf
+    elif dtype is not None and not isinstance(leaf, np.ndarray | np.generic | Tracer):
+        kind, fix = f"{type(leaf).__module__}.{type(leaf).__qualname__}", "pass an array: x.to_numpy() (pandas) or np.asarray(x)"
     elif dtype is not None or isinstance(leaf, int | bool):
         kind = str(dtype) if dtype is not None else f"Python {type(leaf).__name__}"
         fix = "convert it with .astype(float) (or write 1.0 for 1), or pass it as another argument that is not differentiated"

@@ -7,28 +7,41 @@ signature is compared before the backward pass.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from fnad.errors import InPlaceError, user_line
+from fnad.errors import InPlaceError, describe_function, user_line
 
 COPY_BYTES = 1 << 16
-_PERIODS = 1009, 1013
+_SHARE_BYTES = 1 << 12
+_PERIODS = 251, 257  # without a common factor: one alone would miss an entry that moves by a multiple of it
+_BLOCK = _PERIODS[0] * _PERIODS[1]
 
 
 class Keeper:
     """The plain arrays that one tape refers to."""
 
-    __slots__ = ("watched",)
+    __slots__ = ("copies", "watched")
 
     def __init__(self) -> None:
+        self.copies: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = {}
         self.watched: dict[int, tuple[np.ndarray[Any, Any], bytes, str]] = {}
 
     def keep(self, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """An array with the contents of `a` as they are now."""
-        if a.size * a.itemsize <= COPY_BYTES or a.dtype.hasobject:
+        size = a.size * a.itemsize
+        if size <= _SHARE_BYTES or a.dtype.hasobject:
             return a.copy()
+        if not a.flags.writeable and a.base is None:
+            return a
+        if size <= COPY_BYTES:
+            have = self.copies.get(id(a))
+            if have is None or not np.array_equal(have[0], have[1]):
+                self.copies[id(a)] = have = a, a.copy()
+            return have[1]
         if id(a) not in self.watched:
             self.watched[id(a)] = a, signature(a), user_line()
         return a
@@ -45,17 +58,33 @@ class Keeper:
 
 
 def signature(a: np.ndarray[Any, Any]) -> bytes:
-    """Changes when entries of an array change: its words combined by xor over two periods that have no common factor.
+    """Changes when entries of an array change: words combined by xor over two periods, block by block.
 
-    One period alone would miss an entry that moves by a multiple of it. It reads the array twice, at the speed of memory.
+    The blocks fit a cache, so the array is read from memory once.
     """
     single = tuple(slice(1) if step == 0 and n else slice(None) for n, step in zip(a.shape, a.strides, strict=True))
     octets = np.ascontiguousarray(a[single]).reshape(-1).view(np.uint8)
     whole = octets.size // 8
     words = octets[: 8 * whole].view(np.uint64)
     parts = [octets[8 * whole :].tobytes()]
-    for period in _PERIODS:
-        rows = whole // period
-        parts.append(np.bitwise_xor.reduce(words[: rows * period].reshape(rows, period), axis=0).tobytes())
-        parts.append(words[rows * period :].tobytes())
+    for start in range(0, whole, _BLOCK):
+        block = words[start : start + _BLOCK]
+        for period in _PERIODS:
+            rows = block.size // period
+            parts.append(np.bitwise_xor.reduce(block[: rows * period].reshape(rows, period), axis=0).tobytes())
+            parts.append(block[rows * period :].tobytes())
     return b"".join(parts)
+
+
+@contextlib.contextmanager
+def unchanged(args: Sequence[Any], function: Any) -> Iterator[None]:
+    """Raise if a user's function, run on plain values that a tape refers to, changes one of them in place."""
+    before = [signature(x) if x.__class__ is np.ndarray and x.flags.writeable else None for x in args]
+    yield
+    for x, was in zip(args, before, strict=True):
+        if was is not None and signature(x) != was:
+            raise InPlaceError(
+                "a custom rule changed its argument in place",
+                got={"function": describe_function(function), "array": f"{x.dtype}{list(x.shape)}"},
+                fix="write a = a - a.mean() (a new array) instead of a -= a.mean()",
+            )

@@ -12,11 +12,12 @@ import numpy as np
 
 from fnad import tree
 from fnad.core.aval import aval_of, shape_of
-from fnad.core.graph import evaluate, record
+from fnad.core.graph import Graph, evaluate, record
 from fnad.core.primitive import Joint
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ShapeError, describe_function
 from fnad.transforms._call import flatten_results
+from fnad.transforms._keep import unchanged
 from fnad.transforms._opaque import Flat, Opaque, batch_flat, batch_size, split_static
 from fnad.transforms.jvp import zeros_like
 from fnad.transforms.vjp import pull_back
@@ -32,7 +33,8 @@ class CustomVJP(Opaque):
         self.fwd, self.bwd = fwd, bwd
 
     def forward(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Joint]:
-        outs, residuals = self.fwd(*args)
+        with unchanged(args, self.function):
+            outs, residuals = self.fwd(*args)
         bwd = self.bwd
         return tuple(outs), Joint(lambda g: bwd(residuals, g))
 
@@ -78,7 +80,8 @@ class CustomJVP(Opaque):
         self.rule = rule
 
     def push(self, args: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
-        outs, dots = self.rule(list(args), [zeros_like(a) if t is None else t for a, t in zip(args, tangents, strict=True)])
+        with unchanged(args, self.function):
+            outs, dots = self.rule(list(args), [zeros_like(a) if t is None else t for a, t in zip(args, tangents, strict=True)])
         return tuple(outs), dots
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
@@ -95,7 +98,9 @@ class CustomJVP(Opaque):
             outs[:] = values
             return dots
 
-        graph = record(tangent_program, [a for a, on in zip(avals, active, strict=True) if on], self.function)
+        with unchanged(args, self.function):
+            graph = record(tangent_program, [a for a, on in zip(avals, active, strict=True) if on], self.function)
+        _check_linear(graph, self.function)
 
         def pull(g: Sequence[Any]) -> list[Any]:
             zeros = [zeros_like(a) for a, on in zip(avals, active, strict=True) if on]
@@ -118,6 +123,25 @@ class CustomJVP(Opaque):
             return results[: len(results) // 2], results[len(results) // 2 :]
 
         return CustomJVP(self.name, batch_flat(self.flat, batched), self.function, rule)
+
+
+def _check_linear(graph: Graph, function: Any) -> None:
+    """A rule's tangent must be linear in the tangents: reverse mode transposes it. One direction is tried, long and short."""
+    if any(isinstance(x, Tracer) for _, x in graph.constants):
+        return  # the values are an outer transform's
+    rng = np.random.default_rng(0)
+    t = [rng.normal(size=v.aval.shape).astype(v.aval.dtype) for v in graph.inputs]
+    with np.errstate(all="ignore"):
+        short, long = (evaluate(graph, [x * scale for x in t]) for scale in (2.0**-10, 2.0**10))
+    for a, b in zip(short, long, strict=True):
+        a, b = a * 2.0**10, b * 2.0**-10
+        wrong = np.abs(b - a) > 1e-3 * (np.abs(a) + np.abs(b))
+        if np.any(wrong & np.isfinite(a) & np.isfinite(b)):
+            raise ArgumentError(
+                "custom_jvp: the tangent that the rule returns must be linear in the tangents it receives",
+                got={"function": describe_function(function)},
+                fix="to change gradients on their way back (clipping, say), use fnad.custom_vjp",
+            )
 
 
 class _Custom:

@@ -9,7 +9,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import Aval, aval_of
 from fnad.core.tracer import Tracer
-from fnad.errors import DTypeError
+from fnad.errors import DTypeError, TreeError
 from fnad.transforms._call import Transformed, select, split_aux
 from fnad.transforms.jvp import jvp
 from fnad.transforms.vjp import grad, vjp
@@ -49,6 +49,13 @@ def _basis(avals: list[Aval], name: str) -> list[Any]:
     return out
 
 
+def _check_outputs(avals: list[Aval], name: str) -> list[Aval]:
+    for a in avals:
+        if a.dtype.kind not in "fc":
+            raise DTypeError(f"{name}: the function must return floating-point arrays", got={"output": a}, fix="return it as an aux value")
+    return avals
+
+
 def _pieces(stacked: Any, avals: list[Aval]) -> list[Any]:
     """Split the first axis of a result over the leaves whose basis it runs over: entry k has shape (*avals[k].shape, ...)."""
     out, start = [], 0
@@ -67,7 +74,7 @@ def _jacrev(function: Function, options: tuple[Any, ...], args: tuple[Any, ...],
     inner, picked = _partial(function, options, args, kwargs)
     out, pullback, *aux = vjp(inner, *picked, has_aux=has_aux)
     outs, out_spec = tree.flatten(out)
-    avals = [aval_of(o) for o in outs]
+    avals = _check_outputs([aval_of(o) for o in outs], name)
     basis = tree.unflatten(out_spec, _basis(avals, name))
     grads = vmap(pullback, axis_size=sum(a.size for a in avals))(basis)
     leaves, spec = tree.flatten(grads)
@@ -96,6 +103,7 @@ def _jacfwd(function: Function, options: tuple[Any, ...], args: tuple[Any, ...],
 
     rows = vmap(tangent, axis_size=sum(a.size for a in avals))(basis)
     outs, out_spec = tree.flatten(rows)
+    _check_outputs([aval_of(o) for o in outs], name)
     per_output = []
     for o in outs:
         blocks = []
@@ -198,4 +206,7 @@ def hvp(f: Function, primals: tuple[PyTree, ...], tangents: tuple[PyTree, ...]) 
         >>> fnad.hvp(lambda x: np.sum(x**3), (np.array([1.0, 2.0]),), (np.array([1.0, 0.0]),))
         array([6., 0.])
     """
+    for what, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise TreeError(f"hvp: {what} must be a tuple with one entry per argument", got={what: type(given).__name__}, fix="write (x,)")
     return jvp(grad(f), primals, tangents)[1]

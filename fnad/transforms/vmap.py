@@ -20,6 +20,7 @@ class BatchTracer(Tracer):
     """One example of a batch: its shape lacks the batch axis, its value holds all examples."""
 
     __slots__ = ("value",)
+    _why_not = "under vmap it stands for one value per example"
 
     def __init__(self, trace: BatchTrace, value: Any) -> None:
         self._trace, self.value = trace, value
@@ -106,7 +107,9 @@ def _batch_size(leaves: list[Any], axes: list[Any], axis_size: int | None, paths
         raise ArgumentError("vmap: at least one argument must be mapped", fix="give in_axes an entry that is not None, or axis_size=")
     if len(set(sizes.values())) > 1:
         raise ShapeError(
-            "vmap: all mapped axes must have the same size", got=dict(sizes.items()), fix="use None in in_axes for what is not mapped"
+            "vmap: all mapped axes must have the same size",
+            got=dict(sizes.items()),
+            fix="use None in in_axes for what is not mapped; bind a keyword that is not mapped with functools.partial",
         )
     return next(iter(sizes.values()))
 

@@ -148,3 +148,8 @@ def test_eval_shape():
 def test_only_numbers_are_recorded(result):
     with pytest.raises(DTypeError, match="numbers"):
         fnad.make_graph(lambda x: result)(X)
+
+
+def test_values_that_are_no_arrays_are_passed_on():
+    assert fnad.eval_shape(lambda x, mode: x[:2] if mode == "two" else x, np.ones(3), "two").shape == (2,)
+    assert "tanh" in str(fnad.make_graph(lambda x, f: f(x))(np.ones(3), np.tanh))

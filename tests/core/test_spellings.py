@@ -481,3 +481,66 @@ def test_arithmetic_of_object_arrays_keeps_the_derivative_or_raises():
     ):
         with pytest.raises((TypeError, ValueError)):
             under_grad(drop)
+
+
+class Labelled:
+    """Stands for pandas Series, sparse matrices and others that have arithmetic of their own."""
+
+    def __init__(self, x):
+        self.x = x
+        self.dtype = x.dtype
+
+    def __array__(self, *args, **kwargs):
+        return self.x
+
+
+@pytest.mark.parametrize("operand", [Labelled(np.ones(2)), np.ma.masked_array([1.0, 2.0], mask=[0, 1])], ids=["labelled", "masked"])
+@pytest.mark.parametrize("transform", [fnad.grad, lambda f: lambda x: fnad.jvp(f, (x,), (x,)), fnad.vmap], ids=["grad", "jvp", "vmap"])
+def test_operand_of_a_foreign_class_is_refused(operand, transform):
+    with pytest.raises(TypeError, match=r"to_numpy|asarray"):
+        transform(lambda x: np.sum(np.multiply(x, operand)))(np.ones(2))
+
+
+def test_argument_of_a_foreign_class_is_refused():
+    with pytest.raises(TypeError, match="to_numpy"):
+        fnad.grad(lambda x: 0.0)(Labelled(np.ones(2)))
+
+
+def test_lists_are_operands():
+    np.testing.assert_array_equal(fnad.grad(lambda x: np.sum(x * [1.0, 2.0]))(np.ones(2)), [1.0, 2.0])
+
+
+def test_stopped_value_is_a_copy():
+    def f(x):
+        y = 2 * x
+        z = np.sin(y)
+        plain = fnad.stop_gradient(y)
+        plain[:] = 0
+        return np.sum(z)
+
+    x = np.ones(2)
+    np.testing.assert_allclose(fnad.grad(f)(x), 2 * np.cos([2.0, 2.0]))
+
+    def g(x):
+        fnad.stop_gradient(x)[:] = 0
+        return np.sum(x)
+
+    fnad.grad(g)(x)
+    np.testing.assert_array_equal(x, [1.0, 1.0])
+
+
+def test_flat_iterates_and_indexes():
+    assert fnad.grad(lambda x: x.flat[3] * sum(x.flat))(np.arange(4.0).reshape(2, 2))[1, 1] == 9
+
+
+def test_messages_stay_short():
+    with pytest.raises(TypeError) as info:
+        fnad.grad(lambda x: np.array(x).sum())(np.ones((40, 40)))
+    assert len(str(info.value)) < 800
+
+
+def test_scipy_functions_point_to_ours():
+    import scipy.special
+
+    with pytest.raises(TypeError, match=r"fnad\.scipy"):
+        fnad.grad(lambda x: scipy.special.logsumexp(x))(np.ones(3))

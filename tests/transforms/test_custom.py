@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentError, ClosureError, ShapeError, TreeError
+from fnad.errors import ArgumentError, ClosureError, InPlaceError, ShapeError, TreeError
 
 XS = np.array([0.3, -1.2, 2.0])
 
@@ -208,3 +208,31 @@ def test_each_of_several_results_is_pulled_back():
         np.testing.assert_allclose(fnad.grad(lambda x, pick=pick: pick(*both(x)))(1.0), want, rtol=1e-14)
         pullback = fnad.vjp(lambda x, pick=pick: pick(*both(x)), 1.0)[1]
         assert pullback(1.0) == pullback(1.0)
+
+
+def test_a_rule_that_is_not_linear_is_an_error():
+    @fnad.custom_jvp
+    def clip(x):
+        return x
+
+    clip.defjvp(lambda p, t: (p[0], np.clip(t[0], -1, 1)))
+    with pytest.raises(ArgumentError, match="linear"):
+        fnad.grad(lambda x: 100 * clip(x))(1.0)
+    clip.defjvp(lambda p, t: (p[0], t[0] ** 2))
+    with pytest.raises(ArgumentError, match="custom_vjp"):
+        fnad.grad(clip)(1.0)
+
+
+@pytest.mark.parametrize("n", [3, 100_000])
+def test_a_rule_that_changes_its_argument_is_an_error(n):
+    @fnad.custom_vjp
+    def centre(a):
+        return a - np.mean(a)
+
+    def fwd(a):
+        a -= a.mean()
+        return a * 1.0, None
+
+    centre.defvjp(fwd, lambda _, g: (g - np.mean(g),))
+    with pytest.raises(InPlaceError, match="new array"):
+        fnad.grad(lambda x: np.sum(centre(x * 2) ** 2))(np.arange(float(n)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentError, DTypeError
+from fnad.errors import ArgumentError, DTypeError, TreeError
 
 rng = np.random.default_rng(0)
 
@@ -107,3 +107,14 @@ def test_results_are_plain_writable_and_separate():
         assert type(leaf) is np.ndarray
         assert leaf.flags.writeable
         assert leaf.flags.c_contiguous
+
+
+@pytest.mark.parametrize("transform", [fnad.jacfwd, fnad.jacrev])
+def test_integer_output_is_an_error(transform):
+    with pytest.raises(DTypeError, match="floating"):
+        transform(lambda x: np.argmax(x))(np.ones(3))
+
+
+def test_hvp_names_itself():
+    with pytest.raises(TreeError, match=r"hvp: primals.*\n.*\n.*\(x,\)"):
+        fnad.hvp(np.sum, np.ones(3), np.ones(3))

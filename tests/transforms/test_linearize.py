@@ -65,3 +65,16 @@ def test_mistakes_are_named():
         linear({"a": np.ones(2)})
     with pytest.raises(DTypeError, match="argument 0"):
         fnad.linearize(np.square, np.arange(3))
+
+
+def test_aux():
+    y, linear, aux = fnad.linearize(lambda x: (x**2, {"x": x, "note": "kept"}), np.array([1.0, 3.0]), has_aux=True)
+    np.testing.assert_array_equal(y, [1.0, 9.0])
+    np.testing.assert_array_equal(linear(np.ones(2)), [2.0, 6.0])
+    np.testing.assert_array_equal(aux["x"], [1.0, 3.0])
+    assert aux["note"] == "kept"
+
+
+def test_branches_not_taken_warn_of_nothing():
+    _, linear = fnad.linearize(lambda d: np.where(d > 0, 1 / np.where(d > 0, d, 1.0), 0.0) + np.sqrt(d), np.array([4.0, 0.0]))
+    assert linear(np.array([1.0, 0.0]))[1] == 0
