@@ -12,8 +12,9 @@ import numpy as np
 
 from fnad import tree
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
+from fnad.core.keep import Keeper
 from fnad.core.primitive import Primitive
-from fnad.core.tracer import Trace, Tracer
+from fnad.core.tracer import Trace, Tracer, check_alive
 from fnad.errors import ConcretizationError, DTypeError, ShapeError, describe_line, user_frame, user_line
 
 
@@ -117,10 +118,11 @@ class RecordTracer(Tracer):
 class RecordTrace(Trace):
     """Collects equations instead of computing."""
 
-    __slots__ = ("constants", "equations", "numbers")
+    __slots__ = ("constants", "equations", "keeper", "numbers")
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, keeper: Keeper | None = None) -> None:
         super().__init__("recording", function)
+        self.keeper = keeper
         self.equations: list[Equation] = []
         self.constants: dict[int, tuple[Var, Any]] = {}  # by identity; the value is held, so that ids stay unique
         self.numbers = itertools.count()
@@ -129,6 +131,8 @@ class RecordTrace(Trace):
         return RecordTracer(self, Var(aval, next(self.numbers)))
 
     def operand(self, x: Any) -> Var | Literal:
+        """A value as an equation names it: one of its own, a scalar, or a constant of the graph."""
+        check_alive(x)
         if isinstance(x, RecordTracer) and x._trace is self:
             return x.variable
         if x.__class__ in PYTHON_SCALARS or isinstance(x, np.generic):
@@ -141,6 +145,8 @@ class RecordTrace(Trace):
                 got={"dtype": x.dtype, "at": user_line()},
                 fix="np.stack([a, b]) makes an array of traced values",
             )
+        if isinstance(x, np.ndarray) and self.keeper is not None:
+            x = self.keeper.keep(x)
         if id(x) not in self.constants:
             self.constants[id(x)] = Var(aval_of(x), next(self.numbers)), x
         return self.constants[id(x)][0]
@@ -156,9 +162,13 @@ class RecordTrace(Trace):
         return tuple(outs) if primitive.multiple else outs[0]
 
 
-def record(f: Callable[..., Sequence[Any]], avals: Sequence[Aval], function: Any = None) -> Graph:
-    """Run `f` on tracers of the given shapes and dtypes; the graph of what it did. `f` returns a flat sequence."""
-    trace = RecordTrace(function or f)
+def record(f: Callable[..., Sequence[Any]], avals: Sequence[Aval], function: Any = None, keeper: Keeper | None = None) -> Graph:
+    """Run `f` on tracers of the given shapes and dtypes; the graph of what it did. `f` returns a flat sequence.
+
+    With a keeper, arrays that become constants are guarded against being overwritten later; without one, the graph sees
+    their contents at each evaluation.
+    """
+    trace = RecordTrace(function or f, keeper)
     try:
         inputs = [trace.new(a) for a in avals]
         outputs = tuple(trace.operand(o) for o in f(*inputs))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -43,15 +43,11 @@ class Trace:
     def close(self) -> None:
         self.alive = False
 
-    def check_foreign(self, outs: tuple[Any, ...], primitive: Primitive) -> None:
-        """Refuse results of a user's function that already belong to this trace: the function closed over a traced value."""
+    def check_foreign(self, outs: Iterable[Any], primitive: Primitive) -> None:
+        """Refuse results of a user's function that belong to this trace or one inside it: it closed over a traced value."""
         for o in outs:
-            if isinstance(o, Tracer) and o._trace is self:
-                raise ClosureError(
-                    f"a function under {primitive.name} closes over a value that {self.name} traces",
-                    got={"function": describe_function(getattr(primitive, "function", None)), "called at": user_line()},
-                    fix="pass that value as an argument of the function",
-                )
+            if isinstance(o, Tracer) and o._trace.level >= self.level:
+                raise closes_over_traced(f"a function under {primitive.name}", o._trace, getattr(primitive, "function", None))
 
     def leaked(self) -> LeakedTracerError:
         return LeakedTracerError(
@@ -277,6 +273,20 @@ class Tracer:
         raise self._refuse("bytes (pickle)")
 
 
+def closes_over_traced(what: str, trace: Trace, function: Any = None) -> ClosureError:
+    return ClosureError(
+        f"{what} closes over a value that {trace.name} traces",
+        got={"function": describe_function(function or trace.function), "called at": user_line()},
+        fix="pass that value as an argument of the function",
+    )
+
+
+def check_alive(x: Any) -> None:
+    """Raise if a value that leaves a function is a tracer of a transform that has ended."""
+    if isinstance(x, Tracer) and not x._trace.alive:
+        raise x._trace.leaked()
+
+
 def _ufunc_operator(ufunc: np.ufunc, reflected: bool) -> Callable[[Any, Any], Any]:
     def forward(self: Any, other: Any) -> Any:
         if getattr(other, "__array_ufunc__", ufunc) is None:
@@ -313,7 +323,7 @@ _BINARY = {
 _COMPARE = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal}
 _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 _METHODS = """
-    all any argmax argmin argsort choose clip conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero prod ptp
+    all any argmax argmin argpartition argsort choose clip conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero prod ptp
     ravel repeat round searchsorted squeeze std sum swapaxes take trace var
 """.split()  # noqa: SIM905 (as a list it fills a screen)
 

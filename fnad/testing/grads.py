@@ -11,7 +11,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.errors import ArgumentError, GradientError
-from fnad.testing.compare import Difference, Tolerance, at, difference, leaf_difference, real_dtype, tolerance
+from fnad.testing.compare import Difference, Tolerance, assert_trees_close, at, difference, leaf_difference, real_dtype, tolerance
 from fnad.transforms._call import check_differentiable, leaf_paths
 from fnad.transforms.jvp import jvp
 from fnad.transforms.vjp import vjp
@@ -157,11 +157,19 @@ class _Check:
 
     def push(self, directions: Sequence[Any]) -> list[Any]:
         """Forward mode."""
-        return [np.asarray(t) for t in jvp(self.case.function, tuple(self.case.args), tuple(directions))[1]]
+        values, tangents = jvp(self.case.function, tuple(self.case.args), tuple(directions))
+        self.same_values(values, "jvp")
+        return [np.asarray(t) for t in tangents]
 
     def pull(self) -> list[Any]:
         """Reverse mode."""
-        return list(vjp(self.case.function, *self.case.args)[1](list(self.cotangents)))
+        values, pullback = vjp(self.case.function, *self.case.args)
+        self.same_values(values, "vjp")
+        return list(pullback(list(self.cotangents)))
+
+    def same_values(self, values: Sequence[Any], transform: str) -> None:
+        """A transform must not change what the function returns (a custom rule may compute something else)."""
+        assert_trees_close([np.asarray(v) for v in values], self.outs, what=f"the function's values under {transform} and without it")
 
     def slopes(self, directions: Sequence[Any], fraction: float = 1.0) -> list[Any]:
         """Central differences of the outputs in a direction."""

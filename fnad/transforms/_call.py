@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad import tree
 from fnad.core.aval import aval_of
-from fnad.core.tracer import Tracer
+from fnad.core.tracer import Tracer, check_alive
 from fnad.errors import ArgumentError, DTypeError, ShapeError, describe_function, user_line
 
 
@@ -91,6 +91,7 @@ def flatten_results(out: Any, transform: str) -> tuple[list[Any], tree.Spec]:
     """
     leaves, spec = tree.flatten(out)
     for i, x in enumerate(leaves):
+        check_alive(x)
         if isinstance(x, Tracer | float | int | complex) or (isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biufc"):
             continue
         found = f"array of dtype {x.dtype}" if isinstance(x, np.ndarray) else type(x).__name__
@@ -127,6 +128,7 @@ _FRESH_AT = _count_at([np.zeros(1)], 0)
 
 def own_array(x: Any) -> Any:
     """One leaf of an auxiliary result, which may be anything: arrays are copied, so that they share no memory."""
+    check_alive(x)
     return np.array(x, order="C") if isinstance(x, np.ndarray) and x.dtype != object else x
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from fnad import tree
 from fnad.core.aval import aval_of
+from fnad.core.keep import unchanged
 from fnad.core.primitive import Joint
 from fnad.transforms._call import Transformed, flatten_results
 from fnad.transforms._opaque import Opaque, batch_flat, split_static
@@ -17,12 +18,14 @@ from fnad.typing import Function
 
 class Checkpoint(Opaque):
     def forward(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Joint]:
-        outs = self(*args)
+        with unchanged(args, self.function):
+            outs = self(*args)
         return outs, Joint(lambda g: self._again(list(args), g))
 
     def _again(self, args: list[Any], g: Sequence[Any]) -> list[Any]:
         active = [aval_of(a).dtype.kind in "fc" for a in args]
-        return pull_back(self.flat, args, active, g, self.function)
+        with unchanged(args, self.function):
+            return pull_back(self.flat, args, active, g, self.function)
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return push_forward(self.flat, list(args), list(tangents), self.function)[1]

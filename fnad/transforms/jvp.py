@@ -53,7 +53,7 @@ class JVPTrace(Trace):
             out, tangent = _through_pullback(primitive, values, tangents, params)
         if not primitive.multiple:
             return self.lift(out, tangent)
-        self.check_foreign(out, primitive)
+        self.check_foreign((*out, *(tangent or ())), primitive)
         return tuple(self.lift(o, t) for o, t in zip(out, tangent or [None] * len(out), strict=True))
 
     def lift(self, value: Any, tangent: Any) -> Any:

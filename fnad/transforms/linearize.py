@@ -10,13 +10,14 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.core.graph import Graph, evaluate, record
+from fnad.core.keep import Keeper
 from fnad.transforms._call import check_differentiable, check_like, flatten_results, leaf_paths, own, own_array, split_aux
 from fnad.transforms.jvp import push_forward, zeros_like
 from fnad.typing import Function, PyTree
 
 
 def linear_part(
-    flat: Any, leaves: list[Any], active: list[bool], function: Any, count: Callable[[], int]
+    flat: Any, leaves: list[Any], active: list[bool], function: Any, count: Callable[[], int], keeper: Keeper
 ) -> tuple[list[Any], Graph, list[bool]]:
     """The outputs of a function of flat leaves and the graph from the tangents of its active leaves to those of its outputs.
 
@@ -34,20 +35,24 @@ def linear_part(
         has[:] = [t is not None for t in dots]
         return [t for t in dots if t is not None]
 
-    graph = record(tangents, [aval_of(x) for x, a in zip(leaves, active, strict=True) if a], function)
+    graph = record(tangents, [aval_of(x) for x, a in zip(leaves, active, strict=True) if a], function, keeper)
     return outs, graph, has
 
 
 class Linearized:
     """The linear function of `fnad.linearize`: tangents of the primals to the tangent of the output."""
 
-    def __init__(self, graph: Graph, has: list[bool], avals: list[Any], spec: tree.Spec, zeros: list[Any], out_spec: tree.Spec) -> None:
+    def __init__(
+        self, graph: Graph, has: list[bool], avals: list[Any], spec: tree.Spec, zeros: list[Any], out_spec: tree.Spec, keeper: Keeper
+    ) -> None:
         self.graph, self._has, self._avals, self._spec, self._zeros, self._out_spec = graph, has, avals, spec, zeros, out_spec
+        self._keeper = keeper
 
     def __call__(self, *tangents: PyTree) -> PyTree:
         given = tree.flatten_as(self._spec, tangents, "the tangents", "the primals")
         paths = tree.paths(self._spec)
         given = [check_like(t, a, "tangent", p, "the primal") for t, a, p in zip(given, self._avals, paths, strict=True)]
+        self._keeper.check()
         with np.errstate(all="ignore"):
             answers = iter(evaluate(self.graph, given))
         results = [next(answers) if has else zeros_like(z) for has, z in zip(self._has, self._zeros, strict=True)]
@@ -79,7 +84,6 @@ def linearize(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any
     """
     leaves, spec = tree.flatten(primals)
     names = [f"argument {n}" for n in range(len(primals))]
-    leaves = [np.array(x) if x.__class__ is np.ndarray else x for x in leaves]  # what is recorded refers to them
     leaves = [check_differentiable(x, lambda i: leaf_paths(spec, names)[i], i, "linearize") for i, x in enumerate(leaves)]
     out_spec: list[tree.Spec] = []
 
@@ -90,10 +94,12 @@ def linearize(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any
         out_spec[:] = [found, aux_spec]
         return outs + extras
 
-    outs, graph, has = linear_part(flat, leaves, [True] * len(leaves), f, lambda: out_spec[0].num_leaves)
+    keeper = Keeper()
+    leaves = [keeper.keep(x) if x.__class__ is np.ndarray else x for x in leaves]
+    outs, graph, has = linear_part(flat, leaves, [True] * len(leaves), f, lambda: out_spec[0].num_leaves, keeper)
     n = out_spec[0].num_leaves
     aux = tree.unflatten(out_spec[1], map(own_array, outs[n:]))
     del outs[n:]
-    linear = Linearized(graph, has, [aval_of(x) for x in leaves], spec, [aval_of(o) for o in outs], out_spec[0])
+    linear = Linearized(graph, has, [aval_of(x) for x in leaves], spec, [aval_of(o) for o in outs], out_spec[0], keeper)
     value = tree.unflatten(out_spec[0], own(outs))
     return (value, linear, aux) if has_aux else (value, linear)

@@ -15,8 +15,9 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.core.cotangent import Scattered
+from fnad.core.keep import Keeper
 from fnad.core.primitive import Joint, Primitive
-from fnad.core.tracer import Trace, Tracer, ValueTracer
+from fnad.core.tracer import Trace, Tracer, ValueTracer, check_alive, closes_over_traced
 from fnad.errors import DTypeError, ShapeError
 from fnad.transforms._call import (
     OBJECT,
@@ -31,7 +32,6 @@ from fnad.transforms._call import (
     select,
     split_aux,
 )
-from fnad.transforms._keep import Keeper
 from fnad.typing import Function, PyTree
 
 
@@ -129,7 +129,11 @@ class VJPTrace(Trace):
                 else:
                     for j, pull in entry:
                         self.accumulate(cotangents, j, pull(g), buffers)
-            return [c.dense() if c.__class__ is Scattered else c for c in cotangents[:inputs]]
+        found = [c.dense() if c.__class__ is Scattered else c for c in cotangents[:inputs]]
+        for c in found:
+            if c.__class__ is VJPTracer and c._trace is self:  # a pullback of the user's closed over a traced value
+                raise closes_over_traced("a bwd rule", self)
+        return found
 
     def accumulate(self, cotangents: list[Any], i: int, g: Any, buffers: set[int]) -> None:
         dtype = self.dtypes[i]
@@ -137,7 +141,8 @@ class VJPTrace(Trace):
             if g.dtype is not dtype and g.dtype != dtype:
                 g = conform(g, dtype)
         except AttributeError:  # a Python scalar
-            pass
+            if g.__class__ is complex and dtype.kind != "c":
+                g = g.real
         have = cotangents[i]
         if have is None:
             cotangents[i] = g
@@ -189,7 +194,11 @@ def _trace_leaves(trace: VJPTrace, leaves: list[Any], spec: tree.Spec, numbers: 
     def path(i: int) -> str:
         return leaf_paths(spec, [f"argument {n}" for n in numbers])[i]
 
-    return [trace.slot(check_differentiable(leaf, path, i, trace.name), None) for i, leaf in enumerate(leaves)]
+    tracers = []
+    for i, leaf in enumerate(leaves):
+        value = check_differentiable(leaf, path, i, trace.name)
+        tracers.append(trace.slot(trace.keeper.keep(value) if value.__class__ is np.ndarray else value, None))
+    return tracers
 
 
 def _untrace(x: Any, trace: Trace) -> Any:
@@ -231,9 +240,10 @@ def like_leaf(g: Any, leaf: Any) -> Any:
     if g is None:
         a = aval_of(leaf)
         return np.zeros(a.shape, a.dtype)
-    if leaf.__class__ in (float, complex) and not isinstance(g, Tracer):
-        return aval_of(leaf).dtype.type(np.real(g) if leaf.__class__ is float else g)
-    return g
+    if isinstance(g, Tracer | np.ndarray):
+        return g
+    dtype = aval_of(leaf).dtype
+    return dtype.type(g if dtype.kind == "c" else np.real(g))
 
 
 def _scalar_seed(out: Any, trace: VJPTrace, name: str) -> tuple[Any, list[tuple[int, Any]]]:
@@ -256,6 +266,7 @@ def _scalar_seed(out: Any, trace: VJPTrace, name: str) -> tuple[Any, list[tuple[
             fix="return np.real(z) or np.abs(z) of a complex result; an integer result has no derivative",
         )
     if not mine:
+        check_alive(out)
         return out, []
     return out.value, [(out.index, aval.dtype.type(1))]
 
@@ -369,7 +380,6 @@ def vjp(f: Function, *primals: PyTree, has_aux: bool = False) -> tuple[Any, ...]
     """
     leaves, spec = tree.flatten(primals)
     trace = VJPTrace("vjp", f)
-    leaves = [trace.keeper.keep(x) if x.__class__ is np.ndarray else x for x in leaves]
     try:
         tracers = _trace_leaves(trace, leaves, spec, range(len(primals)))
         out, aux = split_aux(f(*tree.unflatten(spec, tracers)), has_aux, "vjp")

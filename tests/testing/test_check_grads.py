@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+import fnad
 from fnad.core.primitive import Primitive
 from fnad.errors import ArgumentError, DTypeError, GradientError
 from fnad.primitives._families import Elementwise
@@ -268,3 +269,10 @@ def test_example_number_follows_out_axes():
     error = report(check_vmap, f, (X, Y), out_axes=1)
     assert error.got["example"] == "1"
     assert error.got["at"].endswith(", 1]")
+
+
+def test_a_custom_rule_with_another_value_is_caught():
+    f = fnad.custom_vjp(lambda x: x**2)
+    f.defvjp(lambda x: (np.sin(x), x), lambda x, g: (2 * x * g,))
+    with pytest.raises(GradientError, match="values under vjp"):
+        check_grads(f, (np.array([0.3, 1.2]),), order=1, modes="rev")

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fnad
+from fnad.core.keep import signature
 from fnad.errors import InPlaceError
-from fnad.transforms._keep import signature
 
 
 def test_small_reused_buffer_is_right():

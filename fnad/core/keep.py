@@ -8,7 +8,7 @@ signature is compared before the backward pass.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -35,26 +35,29 @@ class Keeper:
         size = a.size * a.itemsize
         if size <= _SHARE_BYTES or a.dtype.hasobject:
             return a.copy()
-        if not a.flags.writeable and a.base is None:
-            return a
         if size <= COPY_BYTES:
             have = self.copies.get(id(a))
-            if have is None or not np.array_equal(have[0], have[1]):
+            if have is None or signature(have[0]) != signature(have[1]):
                 self.copies[id(a)] = have = a, a.copy()
             return have[1]
-        if id(a) not in self.watched:
+        if id(a) in self.watched:
+            self._check(*self.watched[id(a)])
+        else:
             self.watched[id(a)] = a, signature(a), user_line()
         return a
 
     def check(self) -> None:
         """Raise if a large array has changed since it was used."""
-        for a, before, line in self.watched.values():
-            if signature(a) != before:
-                raise InPlaceError(
-                    "an array was changed in place after a traced operation used it, so the gradient would be wrong",
-                    got={"array": f"{a.dtype}{list(a.shape)}", "used at": line},
-                    fix="make a new array instead of writing into it, or copy it before the operation: x * mask.copy()",
-                )
+        for watched in self.watched.values():
+            self._check(*watched)
+
+    def _check(self, a: np.ndarray[Any, Any], before: bytes, line: str) -> None:
+        if signature(a) != before:
+            raise InPlaceError(
+                "an array was changed in place after a traced operation used it, so the gradient would be wrong",
+                got={"array": f"{a.dtype}{list(a.shape)}", "used at": line},
+                fix="make a new array instead of writing into it, or copy it before the operation: x * mask.copy()",
+            )
 
 
 def signature(a: np.ndarray[Any, Any]) -> bytes:
@@ -77,14 +80,15 @@ def signature(a: np.ndarray[Any, Any]) -> bytes:
 
 
 @contextlib.contextmanager
-def unchanged(args: Sequence[Any], function: Any) -> Iterator[None]:
-    """Raise if a user's function, run on plain values that a tape refers to, changes one of them in place."""
+def unchanged(args: Iterable[Any], function: Any) -> Iterator[None]:
+    """Raise if a user's function, run on plain values that others refer to, changes one of them in place."""
+    args = list(args)
     before = [signature(x) if x.__class__ is np.ndarray and x.flags.writeable else None for x in args]
     yield
     for x, was in zip(args, before, strict=True):
         if was is not None and signature(x) != was:
             raise InPlaceError(
-                "a custom rule changed its argument in place",
+                "a function under custom_vjp, custom_jvp or checkpoint changed its argument in place",
                 got={"function": describe_function(function), "array": f"{x.dtype}{list(x.shape)}"},
                 fix="write a = a - a.mean() (a new array) instead of a -= a.mean()",
             )
