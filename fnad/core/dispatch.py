@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.core.aval import PYTHON_SCALARS, aval_of, promotion_operand
 from fnad.errors import InPlaceError, UnsupportedError
 
 
@@ -99,9 +100,15 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
             f"np.{ufunc.__name__} on a traced value does not take {', '.join(unknown)}",
             fix="select with np.where(mask, a, b) instead of where=" if "where" in unknown else "leave it out",
         )
-    if dtype is not None:
-        inputs = tuple(np.astype(x, dtype) if hasattr(x, "dtype") else x for x in inputs)
-    return rule(*inputs)
+    return rule(*inputs if dtype is None else _cast_inputs(ufunc, inputs, np.dtype(dtype)))
+
+
+def _cast_inputs(ufunc: np.ufunc, inputs: tuple[Any, ...], dtype: np.dtype[Any]) -> list[Any]:
+    """The inputs in the dtypes of the loop whose outputs have the given dtype; NumPy's TypeError if there is none, or no such cast."""
+    inputs = tuple(x if hasattr(x, "dtype") or x.__class__ in PYTHON_SCALARS else np.asarray(x) for x in inputs)
+    given = [promotion_operand(aval_of(x)) for x in inputs]
+    wanted = ufunc.resolve_dtypes((*given, *[None] * ufunc.nout), signature=(*[None] * ufunc.nin, *[dtype] * ufunc.nout))
+    return [x.astype(d) if hasattr(x, "dtype") else np.asarray(x, d)[()] for x, d in zip(inputs, wanted, strict=False)]
 
 
 def name_of(function: Any) -> str:

@@ -263,6 +263,9 @@ class Tracer:
     def astype(self, dtype: Any, *_args: Any, **_kwargs: Any) -> Any:
         return dispatch.ROWS[np.astype](self, dtype)
 
+    def clip(self, min: Any = None, max: Any = None, **kwargs: Any) -> Any:
+        return np.clip(self, min, max, **kwargs)
+
     def __copy__(self) -> Any:
         return self
 
@@ -323,7 +326,7 @@ _BINARY = {
 _COMPARE = {"lt": np.less, "le": np.less_equal, "eq": np.equal, "ne": np.not_equal, "gt": np.greater, "ge": np.greater_equal}
 _UNARY = {"neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert}
 _METHODS = """
-    all any argmax argmin argpartition argsort choose clip conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero prod ptp
+    all any argmax argmin argpartition argsort choose conj conjugate copy cumprod cumsum diagonal dot max mean min nonzero prod ptp
     ravel repeat round searchsorted squeeze std sum swapaxes take trace var
 """.split()  # noqa: SIM905 (as a list it fills a screen)
 

@@ -69,7 +69,7 @@ def add_at(out: Array, indices: tuple[Any, ...], axis: int, values: Any) -> None
     index = flat_index(indices, out.shape[axis:last])
     lead, size, row = math.prod(out.shape[:axis]), math.prod(out.shape[axis:last]), math.prod(out.shape[last:])
     if lead * row > 1:
-        if _Work.done >= _REPAID and out.dtype.char in "fdFD":
+        if _Work.done >= _REPAID and out.dtype.char in "fdFD" and out.dtype.isnative:
             # Read-only arrays would be another type, compiled anew.
             values = np.require(values, out.dtype, ["C", "W"]).reshape(lead, index.size, row)
             add_rows(out.reshape(lead, size, row), np.require(index, None, ["C", "W"]), values)

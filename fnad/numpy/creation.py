@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.core.aval import PYTHON_SCALARS, aval_of, shape_of
+from fnad.core.aval import PYTHON_SCALARS, aval_of, result_dtype, shape_of
 from fnad.core.dispatch import implements, refuse
 from fnad.core.tracer import Tracer
 from fnad.errors import DTypeError, UnsupportedError
@@ -70,7 +70,9 @@ def linspace(
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     parts = num - 1 if endpoint else num
-    start, stop = (x * 1.0 if isinstance(x, PYTHON_SCALARS) else as_array(x) * 1.0 for x in (start, stop))
+    ends = [x if isinstance(x, PYTHON_SCALARS) else as_array(x) for x in (start, stop)]
+    common = np.result_type(result_dtype(*map(aval_of, ends)), 1.0)
+    start, stop = (np.asarray(x, common)[()] if isinstance(x, PYTHON_SCALARS) else x.astype(common) for x in ends)
     delta = stop - start
     shape = shape_of(delta)
     counter = np.reshape(np.arange(num, dtype=np.zeros((), delta.dtype).real.dtype), (num, *(1,) * len(shape)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.core.aval import PYTHON_SCALARS, aval_of, shape_of
+from fnad.core.aval import PYTHON_SCALARS, aval_of, result_dtype, shape_of
 from fnad.core.dispatch import implements
 from fnad.core.tracer import Tracer
 from fnad.errors import InPlaceError, UnsupportedError
@@ -89,12 +89,17 @@ def clip(
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
     else:
         low, high = a_min, a_max
-    result = as_operand(a)
+    result, low, high = (None if x is None else as_operand(x) for x in (a, low, high))
+    if _kind(result) in "iu":  # as NumPy: Python integers that no entry can pass are no bounds
+        info = np.iinfo(aval_of(result).dtype)
+        low = None if low.__class__ is int and low <= info.min else low
+        high = None if high.__class__ is int and high >= info.max else high
+    avals = [aval_of(x) for x in (result, low, high) if x is not None]
+    dtype = result_dtype(*avals)  # of all three at once
+    result, low, high = (x if x is None or aval_of(x).weak or aval_of(x).dtype == dtype else cast(x, dtype) for x in (result, low, high))
     if low is not None:
-        result = arithmetic.maximum(result, as_operand(low))
-    if high is not None:
-        result = arithmetic.minimum(result, as_operand(high))
-    return result
+        result = arithmetic.maximum(result, low)
+    return result if high is None else arithmetic.minimum(result, high)
 
 
 @implements(np.nan_to_num)

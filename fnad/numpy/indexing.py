@@ -244,14 +244,14 @@ def integer_index(i: Any, what: str) -> Any:
         i = i.astype(np.intp)
     if i.dtype.kind not in "iub":
         raise TypeError(f"{what}: indices must be integers, not {i.dtype}")
-    return np.astype(i, np.intp) if i.dtype.kind == "b" else i
+    return i if i.dtype == np.intp else np.astype(i, np.intp)  # sizes need not fit into a small dtype
 
 
 @implements(np.take)
 def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
     refuse_out(out, "np.take")
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    if axis is None or not shape_of(a):  # to NumPy a 0-d array has one axis here
+        a, axis = np.ravel(a), axis or 0
     axis = normalise_axis(axis, len(shape_of(a)))
     n = shape_of(a)[axis]
     index = integer_index(indices, "np.take")

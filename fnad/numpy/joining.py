@@ -201,6 +201,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         where = np.flatnonzero(where)
     values = np.astype(values, arr.dtype)
     values = np.reshape(values, (1,) * (len(shape) - len(shape_of(values))) + shape_of(values))
+    while len(shape_of(values)) > len(shape) and shape_of(values)[0] == 1:
+        values = values[0]  # as in an assignment, where leading axes of size 1 do not count
     if np.ndim(where) == 0:  # as NumPy: at a single position the first axis of the values is inserted along
         values = np.moveaxis(values, 0, axis)
     many = shape_of(values)[axis] if np.size(where) == 1 else np.size(where)

@@ -461,6 +461,8 @@ def _accumulate_like(ufunc: np.ufunc, scan: Callable[..., Any]) -> None:
         refuse_out(out, f"np.{ufunc.__name__}.accumulate")
         if not shape_of(array):
             raise TypeError("cannot accumulate on a scalar")
+        if axis is None and len(shape_of(array)) > 1:
+            raise ValueError("accumulate does not allow multiple axes")
         return scan(array, axis, dtype)
 
 

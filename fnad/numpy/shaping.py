@@ -131,6 +131,8 @@ def expand_dims(a: Any, axis: Any) -> Any:
 @implements(np.squeeze)
 def squeeze(a: Any, axis: Any = None) -> Any:
     shape = shape_of(a)
+    if not shape and axis.__class__ is int and axis in (0, -1):
+        return a  # as NumPy
     axes = tuple(i for i, n in enumerate(shape) if n == 1) if axis is None else normalise_axes(_sizes(axis), len(shape))
     if any(shape[x] != 1 for x in axes):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
@@ -214,8 +216,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
 
 @implements(np.repeat)
 def repeat(a: Any, repeats: Any, axis: int | None = None) -> Any:
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    if axis is None or not shape_of(a):  # to NumPy a 0-d array has one axis here
+        a, axis = np.ravel(a), axis or 0
     shape = shape_of(a)
     axis = normalise_axis(axis, len(shape))
     counts = np.asarray(_sizes(repeats)) if isinstance(repeats, Tracer) else np.asarray(repeats)

@@ -61,6 +61,8 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: str = "introselect"
 
 def _positions(kth: Any, n: int) -> tuple[int, ...]:
     positions = [k.__index__() for k in (kth if isinstance(kth, tuple | list | np.ndarray) and np.ndim(kth) else (kth,))]
+    if n == 0:
+        return ()  # NumPy takes any position there
     for k in positions:
         if not -n <= k < n:
             raise ValueError(f"kth(={k}) out of bounds ({n})")

@@ -8,12 +8,23 @@ from typing import Any
 
 import numpy as np
 
-from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, promotion_operand, result_dtype, shape_of, weak_aval
+from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, aval_of, promotion_operand, result_dtype, shape_of, weak_aval
 from fnad.core.primitive import Joint, Primitive, Pullback
 from fnad.errors import ShapeError
 from fnad.typing import Shape
 
 Slope = Callable[..., Any] | int | None
+
+
+_ONE_THREAD = 8192
+
+
+def has_nan(x: np.ndarray[Any, Any]) -> bool:
+    """Whether an entry is nan (perhaps also if a complex one is infinite)."""
+    flat = x.ravel("K")
+    # A sum of squares is nan only if an entry is. BLAS is fastest, but waits for its threads where arrays are large.
+    top = np.vdot(flat, flat) if flat.size < _ONE_THREAD else np.maximum.reduce(flat)
+    return bool(top != top)
 
 
 class Guarded(Primitive):
@@ -38,9 +49,7 @@ class Guarded(Primitive):
     def impl(self, g: Any, slope: Any) -> Any:
         out = g * slope
         if out.__class__ is np.ndarray:
-            flat = out.ravel("K")
-            total = np.vdot(flat, flat)  # a sum of squares is nan only if an entry is
-            if total != total:
+            if has_nan(out):
                 return np.where(self.wins(g, slope), np.zeros((), out.dtype), out)
         elif out != out and self.wins(g, slope):
             return out.__class__(0)
@@ -118,18 +127,19 @@ class Elementwise(Primitive):
         return self._compute(*args)
 
     def vjp(self, out: Any, *args: Any) -> Sequence[Pullback | None]:
+        dtype = getattr(out, "dtype", None)
         return [
-            _pullback(slope, [out if r < 0 else args[r] for r in reads], shape_of(a))
+            _pullback(slope, [out if r < 0 else args[r] for r in reads], shape_of(a), dtype)
             for slope, reads, a in zip(self.slopes, self._reads, args, strict=True)
         ]
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        total, shape = None, shape_of(out)
+        total, shape, dtype = None, shape_of(out), getattr(out, "dtype", None)
         for slope, reads, t in zip(self.slopes, self._reads, tangents, strict=True):
             if t is None or slope is None:
                 continue
             if callable(slope):
-                t = guarded(t, slope(*[out if r < 0 else args[r] for r in reads]))
+                t = guarded(t, slope(*[_promoted(out if r < 0 else args[r], dtype) for r in reads]))
             elif slope == -1:
                 t = -t
             total = add_tangents(total, t, shape)
@@ -215,11 +225,23 @@ def _reads(slope: Callable[..., Any]) -> tuple[int, ...]:
     return tuple(positions[name] for name in inspect.signature(slope).parameters)
 
 
-def _pullback(slope: Slope, operands: list[Any], shape: Shape) -> Pullback | None:
+def _promoted(x: Any, dtype: np.dtype[Any] | None) -> Any:
+    """An operand of a slope in the precision of the function's result: integers would wrap, narrow floats lose digits."""
+    own = getattr(x, "dtype", None)
+    if own is dtype or own is None or dtype is None or dtype.kind not in "fc" or aval_of(x).weak:
+        return x
+    if (own.kind == "c") != (dtype.kind == "c"):
+        if own.kind == "c":
+            return x
+        dtype = np.zeros((), dtype).real.dtype
+    return x if own == dtype else x.astype(dtype)
+
+
+def _pullback(slope: Slope, operands: list[Any], shape: Shape, dtype: np.dtype[Any] | None) -> Pullback | None:
     if slope is None:
         return None
     if callable(slope):
-        return lambda g: unbroadcast(guarded(g, slope(*operands)), shape)
+        return lambda g: unbroadcast(guarded(g, slope(*[_promoted(x, dtype) for x in operands])), shape)
     if slope == 1:
         return lambda g: unbroadcast(g, shape)
     return lambda g: unbroadcast(-g, shape)
@@ -278,5 +300,5 @@ def expand(x: Any, axis: tuple[int, ...]) -> Any:
 
 __all__ = [
     "PYTHON_SCALARS", "Bilinear", "Elementwise", "Guarded", "Joint", "Linear", "Primitive", "Pullback", "Reduction", "Unary",
-    "add_tangents", "align", "broadcast_shapes", "expand", "guarded", "shape_of", "unbroadcast",
+    "add_tangents", "align", "broadcast_shapes", "expand", "guarded", "has_nan", "shape_of", "unbroadcast",
 ]  # fmt: skip

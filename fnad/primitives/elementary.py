@@ -71,6 +71,21 @@ def _logistic(power: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return logistic
 
 
+def _sech2(x: Any) -> Any:
+    """1 / cosh(x)**2, accurate in both tails."""
+    if is_complex(x):  # whose cosh would overflow to nan: 4 e / (1 + e)**2 with e = exp(-2 |x|)
+        e = np.exp(-2 * np.where(np.real(x) < 0, -x, x))
+        below = 1 + e
+        return 4 * e / (below * below)
+    with np.errstate(over="ignore"):
+        out = np.cosh(x)
+    if out.__class__ is not np.ndarray:
+        return np.square(1 / out)
+    np.reciprocal(out, out=out)  # in place: temporaries cost more than the arithmetic
+    out *= out
+    return out
+
+
 exp = Unary("exp", np.exp, slope_from_out=lambda y: y, kinds="fc", special=(0.0, 1000.0, -1000.0))
 exp2 = Unary("exp2", np.exp2, slope_from_out=lambda y: y * _LN2, kinds="fc", special=(0.0, 2000.0, -2000.0))
 expm1 = Unary("expm1", np.expm1, np.exp, kinds="fc", special=(0.0, 1e-12, -40.0))
@@ -92,7 +107,11 @@ arccos = Unary("arccos", np.arccos, lambda x: np.true_divide(-1, np.sqrt((1 - x)
 arctan = Unary("arctan", np.arctan, lambda x: np.reciprocal(1 + x * x), kinds="fc", domain=(-0.9, 0.9), special=(0.0, 2.0, 1e8))
 sinh = Unary("sinh", np.sinh, np.cosh, kinds="fc", special=(0.0,))
 cosh = Unary("cosh", np.cosh, np.sinh, kinds="fc", special=(0.0,))
-tanh = Unary("tanh", np.tanh, slope_from_out=lambda y: 1 - y * y, kinds="fc", domain=(-1.2, 1.2), special=(0.0, 30.0, -30.0))
+tanh = Unary("tanh", np.tanh, lambda x: sech2(x), kinds="fc", domain=(-1.2, 1.2), special=(0.0, 30.0, -30.0))
+sech2: Unary = Unary(
+    "sech2", _sech2, lambda x: -2 * np.tanh(x) * sech2(x), numpy=(), kinds="fc", domain=(-1.2, 1.2), special=(0.0, 30.0, -400.0)
+)
+"""1 / cosh(x)**2, the slope of tanh; made of its output, 1 - tanh(x)**2, it would be lost in the tails."""
 arcsinh = Unary("arcsinh", np.arcsinh, _arcsinh_slope, kinds="fc", special=(0.0,))
 arccosh = Unary("arccosh", np.arccosh, lambda x: np.reciprocal(np.sqrt(x - 1) * np.sqrt(x + 1)), kinds="fc", domain=(1.2, 4.0))
 arctanh = Unary("arctanh", np.arctanh, lambda x: np.reciprocal((1 - x) * (1 + x)), kinds="fc", domain=(-0.9, 0.9))

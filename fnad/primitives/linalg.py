@@ -1,4 +1,4 @@
-"""Linear algebra: the matrix product, on which all products of arrays are spelled, and what LAPACK computes."""
+"""Linear algebra: what LAPACK computes. The matrix product stands in `products`."""
 
 from __future__ import annotations
 
@@ -9,121 +9,11 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of, result_dtype, shape_of
+from fnad.core.tracer import Tracer
 from fnad.errors import DTypeError, ShapeError
-from fnad.primitives._families import Bilinear, Joint, Primitive, Pullback, add_tangents, align, unbroadcast
-from fnad.typing import Shape
-
-
-class Matmul(Bilinear):
-    """Matrix product of the last two axes; leading axes broadcast.
-
-    (..., n, k) @ (..., k, m) -> (..., n, m)
-
-    One operand or both may be vectors when neither has more than two axes; with stacks of matrices, vectors are promoted
-    by `fnad.numpy.algebra`.
-    """
-
-    def infer(self, a: Aval, b: Aval) -> Aval:
-        left = a.shape if a.ndim > 1 else (1, *a.shape)
-        right = b.shape if b.ndim > 1 else (*b.shape, 1)
-        if left[-1] != right[-2]:
-            raise ShapeError(
-                "matmul: columns of the first operand must equal rows of the second",
-                got={"first": a, "second": b},
-                fix="transpose one operand, or check the order of the product",
-            )
-        try:
-            lead = np.broadcast_shapes(left[:-2], right[:-2])
-        except ValueError:
-            raise ShapeError(
-                "matmul: leading axes (all but the last two) must broadcast together",
-                got={"first": a, "second": b},
-                fix="give the axes that should line up equal sizes, or size 1",
-            ) from None
-        return Aval((*lead, *left[-2:-1][: a.ndim > 1], *right[-1:][: b.ndim > 1]), result_dtype(a, b))
-
-    def impl(self, a: Any, b: Any) -> Any:
-        if a.shape[-1] == 1 and a.ndim > 1 < b.ndim and b.shape[-2] == 1:
-            return a * b  # an outer product: BLAS gains nothing here and takes twice the time
-        try:
-            return np.matmul(a, b)
-        except ValueError:
-            self.infer(aval_of(a), aval_of(b))
-            raise
-
-    def forward(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Sequence[Pullback]]:
-        a, b = args
-        plain = a.__class__ is np.ndarray and b.__class__ is np.ndarray  # the hot path: no second look for tracers
-        out = self.impl(a, b) if plain else self(a, b)
-        return out, self.vjp(out, a, b)
-
-    def vjp(self, out: Any, a: Any, b: Any) -> Sequence[Pullback]:
-        shape_a, shape_b = shape_of(a), shape_of(b)  # taken here, so each closure keeps one operand, not two
-        if len(shape_a) > 1 and len(shape_b) > 1:
-            return (lambda g: _pull_left(g, b, shape_a), lambda g: _pull_right(g, a, shape_b))
-        if len(shape_a) > 1:
-            return (lambda g: matmul(g[:, None], b[None]), lambda g: matmul(g, a))
-        if len(shape_b) > 1:
-            return (lambda g: matmul(b, g), lambda g: matmul(a[:, None], g[None]))
-        return (lambda g: g * b, lambda g: g * a)
-
-    def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
-        a, b = args
-        vector_a, vector_b = (len(shape_of(x)) - many == 1 for x, many in zip(args, batched, strict=True))
-        if vector_a or vector_b:
-            out = self.batch((_as_row(a) if vector_a else a, _as_column(b) if vector_b else b), batched)
-            *lead, n, m = shape_of(out)
-            return np.reshape(out, (*lead, *(() if vector_a else (n,)), *(() if vector_b else (m,))))
-        if not batched[1] and len(shape_of(b)) == 2:  # one tall product instead of many small ones
-            *lead, n, k = shape_of(a)
-            return np.reshape(self(np.reshape(a, (math.prod(lead) * n, k)), b), (*lead, n, shape_of(b)[1]))
-        if not batched[0] and len(shape_of(a)) == 2 and shape_of(b)[-1] == 1:
-            *lead, k, _ = shape_of(b)
-            rows = self(np.reshape(b, (math.prod(lead), k)), a.T)
-            return np.reshape(rows, (*lead, shape_of(a)[0], 1))
-        return self(*align(args, batched))
-
-
-def _as_row(x: Any) -> Any:
-    *lead, k = shape_of(x)
-    return np.reshape(x, (*lead, 1, k))
-
-
-def _as_column(x: Any) -> Any:
-    return np.reshape(x, (*shape_of(x), 1))
-
-
-def _pull_left(g: Any, b: Any, shape: Shape) -> Any:
-    """The cotangent of `a` (of the given shape) in `a @ b`: g b^T, summed over the axes along which `a` was broadcast."""
-    lead = shape_of(g)[:-2]
-    if not lead:
-        return matmul(g, b.T)
-    if lead == shape[:-2] or not _one_matrix(shape) or len(shape_of(b)) - 2 != len(lead):
-        return unbroadcast(matmul(g, np.swapaxes(b, -1, -2)), shape)
-    # One product over (lead, m) at once: no stack of products that is then summed away.
-    n, k, columns = shape[-2], shape[-1], math.prod(lead) * shape_of(g)[-1]
-    flat_g = np.reshape(np.moveaxis(g, -2, 0), (n, columns))
-    flat_b = np.reshape(np.moveaxis(b, -2, 0), (k, columns))
-    return np.reshape(matmul(flat_g, flat_b.T), shape)
-
-
-def _pull_right(g: Any, a: Any, shape: Shape) -> Any:
-    """The cotangent of `b` (of the given shape) in `a @ b`: a^T g, summed over the axes along which `b` was broadcast."""
-    lead = shape_of(g)[:-2]
-    if not lead:
-        return matmul(a.T, g)
-    if lead == shape[:-2] or not _one_matrix(shape) or len(shape_of(a)) - 2 != len(lead):
-        return unbroadcast(matmul(np.swapaxes(a, -1, -2), g), shape)
-    k, m, rows = shape[-2], shape[-1], math.prod(lead) * shape_of(g)[-2]
-    return np.reshape(matmul(np.reshape(a, (rows, k)).T, np.reshape(g, (rows, m))), shape)
-
-
-def _one_matrix(shape: Shape) -> bool:
-    return math.prod(shape[:-2]) == 1
-
-
-matmul = Matmul("matmul")
-
+from fnad.primitives._families import Joint, Primitive, Pullback, add_tangents, align, guarded, unbroadcast
+from fnad.primitives.products import matmul as matmul
+from fnad.primitives.products import times, times_left
 
 # -- inverse, solution, determinant --------------------------------------------------------------------------------
 
@@ -163,10 +53,10 @@ class Inv(Primitive):
         return np.linalg.inv(x)
 
     def vjp(self, out: Any, x: Any) -> Sequence[Pullback]:
-        return (lambda g: -matmul(matmul(_t(out), g), _t(out)),)
+        return (lambda g: -times(times_left(_t(out), g), _t(out)),)
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return None if tangents[0] is None else -matmul(matmul(out, tangents[0]), out)
+        return None if tangents[0] is None else -times(times_left(out, tangents[0]), out)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])
@@ -237,10 +127,10 @@ class Det(Primitive):
         return np.linalg.det(x)
 
     def vjp(self, out: Any, x: Any) -> Sequence[Pullback]:
-        return (lambda g: np.reshape(g, (*shape_of(g), 1, 1)) * cofactors(x),)
+        return (lambda g: guarded(np.reshape(g, (*shape_of(g), 1, 1)), cofactors(x)),)
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return None if tangents[0] is None else np.sum(cofactors(args[0]) * tangents[0], axis=(-2, -1))
+        return None if tangents[0] is None else np.sum(guarded(tangents[0], cofactors(args[0])), axis=(-2, -1))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])
@@ -307,7 +197,9 @@ class CofactorsSlope(Primitive):
 
 def _singular_values(x: Any) -> tuple[Any, Any, Any, Any]:
     """u, s, v with x = u s v, and det(u) det(v)."""
-    u, s, v = np.linalg.svd(x)
+    finite = np.all(np.isfinite(x), axis=(-2, -1), keepdims=True)
+    u, s, v = np.linalg.svd(np.where(finite, x, np.zeros((), x.dtype)))
+    s = np.where(finite[..., 0], s, s.dtype.type(np.nan))  # of these LAPACK finds none
     return u, s, v, (np.linalg.det(u) * np.linalg.det(v))[..., None, None]
 
 
@@ -344,10 +236,17 @@ class Slogdet(Primitive):
         return sign, log
 
     def vjp(self, out: Any, x: Any) -> Sequence[Pullback]:
-        return (lambda g: np.reshape(g[1], (*shape_of(g[1]), 1, 1)) * _t(inv(x)),)
+        def pull(g: Any) -> Any:
+            log: Any = np.reshape(g[1], (*shape_of(g[1]), 1, 1))
+            matrix = x
+            if not isinstance(log, Tracer) and np.any(log == 0):  # what does not count may be singular
+                matrix = np.where(log == 0, np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype), x)
+            return guarded(log, _t(inv(matrix)))
+
+        return (pull,)
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return None if tangents[0] is None else (None, np.sum(_t(inv(args[0])) * tangents[0], axis=(-2, -1)))
+        return None if tangents[0] is None else (None, np.sum(guarded(tangents[0], _t(inv(args[0]))), axis=(-2, -1)))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])

@@ -61,7 +61,9 @@ class Extreme(Reduction):
     def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
         def pull(g: Any) -> Any:
             best = chosen(x, expand(out, axis))
-            return guarded(expand(g / np.add.reduce(best, axis=axis, dtype=aval_of(out).dtype), axis), best)
+            dtype = aval_of(out).dtype
+            share = g / np.add.reduce(best, axis=axis, dtype=np.promote_types(dtype, np.float32))  # float16 counts to 65504 only
+            return guarded(expand(share if share.dtype == dtype else share.astype(dtype), axis), best)
 
         return (pull,)
 

@@ -15,8 +15,9 @@ import numpy as np
 
 from fnad import _scipy
 from fnad.core import dispatch
-from fnad.core.aval import Aval, aval_of
-from fnad.errors import UnsupportedError
+from fnad.core.aval import Aval, aval_of, promotion_operand, shape_of
+from fnad.core.primitive import REGISTRY
+from fnad.errors import DTypeError, UnsupportedError
 from fnad.primitives import elementary
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Reduction, Unary, expand, guarded
 from fnad.primitives.arithmetic import quotient
@@ -76,7 +77,22 @@ class Softmax(_AlongAxes):
 
 def _softmax_slope(t: Any, out: Any, axis: tuple[int, ...]) -> Any:
     """p (t - sum(p t)): the Jacobian of softmax at p, times t."""
+    if 0 in shape_of(out):
+        return t
+    # p sums to 1, so a shift of t changes nothing; this one makes the largest p meet 0, and 1 - p is never formed.
+    t = t - np.add.reduce(t * _first_largest(out, axis), axis=axis, keepdims=True)
     return guarded(t - np.add.reduce(guarded(t, out), axis=axis, keepdims=True), out)
+
+
+def _first_largest(x: Any, axis: tuple[int, ...]) -> Any:
+    """A mask of the first largest entry of each slice along `axis`."""
+    shape = shape_of(x)
+    order = [i for i in range(len(shape)) if i not in axis] + list(axis)
+    moved = tuple(shape[i] for i in order)
+    n = math.prod(shape[i] for i in axis)
+    rows = np.reshape(np.transpose(x, order), (*moved[: len(shape) - len(axis)], n))
+    mask = np.equal(np.argmax(rows, axis=-1, keepdims=True), np.arange(n))
+    return np.transpose(np.reshape(mask, moved), np.argsort(order).tolist())
 
 
 class LogSoftmax(_AlongAxes):
@@ -90,10 +106,22 @@ class LogSoftmax(_AlongAxes):
             return x - top - np.log(np.add.reduce(exps, axis=axis, keepdims=True))
 
     def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
-        return (lambda g: g - guarded(np.add.reduce(g, axis=axis, keepdims=True), np.exp(out)),)
+        def pull(g: Any) -> Any:
+            if 0 in shape_of(out):
+                return g
+            rest = g - guarded(np.add.reduce(g, axis=axis, keepdims=True), np.exp(out))
+            # It sums to 0: at the largest entry it is minus the sum of the others, where 1 - p would cancel.
+            largest = _first_largest(out, axis)
+            rest = np.where(largest, 0, rest)
+            return np.where(largest, -np.add.reduce(rest, axis=axis, keepdims=True), rest)
+
+        return (pull,)
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: tuple[int, ...]) -> Any:
         t = tangents[0]
+        if 0 in shape_of(out):
+            return t
+        t = t - np.add.reduce(t * _first_largest(out, axis), axis=axis, keepdims=True)  # as in _softmax_slope
         return t - np.add.reduce(guarded(t, np.exp(out)), axis=axis, keepdims=True)
 
 
@@ -149,11 +177,22 @@ def _ratio(x: Any, y: Any) -> Any:
     return quotient(x, np.where((x == 0) & (y == 0), 1, y))
 
 
+def _in_precision_of(ufunc: np.ufunc, primitive: Unary) -> Callable[[Any], Any]:
+    """NumPy's function of the same name in the dtype in which SciPy computes it, which has none for float16."""
+
+    def call(x: Any) -> Any:
+        dtype = ufunc.resolve_dtypes((promotion_operand(aval_of(x)), None))[0]
+        return primitive(x if aval_of(x).weak or x.dtype == dtype else x.astype(dtype))
+
+    call.__doc__ = "real and complex" if "c" in primitive.kinds else ""
+    return call
+
+
 def _logistic(sp: Any) -> None:
     for ufunc, primitive in (
         (sp.expm1, elementary.expm1), (sp.log1p, elementary.log1p), (sp.exp2, elementary.exp2), (sp.cbrt, elementary.cbrt),
     ):  # fmt: skip
-        dispatch.ROWS[ufunc] = primitive
+        dispatch.ROWS[ufunc] = _in_precision_of(ufunc, primitive)
     Unary("exp10", sp.exp10, slope_from_out=lambda y: y * _LN10, domain=(-1.0, 1.0))
     Unary("expit", sp.expit, lambda x: sp.expit(x) * sp.expit(-x), special=(0.0, 125.0, -125.0, 1000.0))
     Unary("log_expit", sp.log_expit, lambda x: sp.expit(-x), special=(0.0, 125.0, -125.0))
@@ -167,7 +206,7 @@ def _error_functions(sp: Any) -> None:
     Unary("erfi", sp.erfi, lambda x: _TWO_OVER_ROOT_PI * np.exp(x * x), domain=(-1.0, 1.0))
     Unary("erfinv", sp.erfinv, slope_from_out=lambda y: np.exp(y * y) / _TWO_OVER_ROOT_PI, domain=(-0.9, 0.9), special=(0.0,))
     Unary("erfcinv", sp.erfcinv, slope_from_out=lambda y: -np.exp(y * y) / _TWO_OVER_ROOT_PI, domain=(0.1, 1.9), special=(1.0,))
-    Elementwise("dawsn", sp.dawsn, lambda x, out: 1 - 2 * x * out, domain=(-1.5, 1.5), special=(0.0,))
+    Elementwise("dawsn", sp.dawsn, _dawsn_slope, domain=(-1.5, 1.5), special=(0.0, 9.9, -20.0, 1e8))
     Unary("ndtr", sp.ndtr, lambda x: np.exp(-0.5 * x * x) / _ROOT_TWO_PI, special=(0.0, 8.0))
     Unary("log_ndtr", sp.log_ndtr, lambda x: _log_ndtr_slope(sp, x), special=(0.0, 8.0, -30.0))
     Unary("ndtri", sp.ndtri, slope_from_out=lambda y: _ROOT_TWO_PI * np.exp(0.5 * y * y), domain=(0.1, 0.9), special=(0.5,))
@@ -203,7 +242,28 @@ def _erfcx_slope(x: Any, out: Any) -> Any:
     return np.where(large, -0.5 * _TWO_OVER_ROOT_PI * square * series, 2 * np.where(large, 0, x) * out - _TWO_OVER_ROOT_PI)
 
 
+_DAWSN_SERIES = tuple(float(math.prod(range(1, 2 * k, 2))) / 2**k for k in range(16, 0, -1))
+"""Of the slope's asymptotic series in 1 / x**2, with its sign turned; the highest power first."""
+
+
+def _dawsn_slope(x: Any, out: Any) -> Any:
+    """1 - 2 x dawsn(x), whose two terms cancel for large x: there it is a series."""
+    large = np.greater(np.absolute(x), 10.0)
+    inverse = np.reciprocal(np.where(large, x, 10.0))
+    square = inverse * inverse
+    series = 0.0 * square
+    for c in _DAWSN_SERIES:
+        series = (series + c) * square
+    return np.where(large, -series, 1 - 2 * np.where(large, 0, x) * out)
+
+
 def _polygamma(n: Any, x: Any) -> Any:
+    if aval_of(x).dtype.kind == "c":
+        raise DTypeError(
+            "the derivative of digamma has no rule for complex numbers",
+            got={"dtype": aval_of(x).dtype},
+            fix="differentiate at real numbers",
+        )
     out = _scipy.special().polygamma(n, x)
     dtype = aval_of(x).dtype
     return out.astype(dtype)[()] if dtype.kind == "f" else out[()]
@@ -215,13 +275,63 @@ def _gamma_functions(sp: Any) -> None:
 
     Unary("gammaln", sp.gammaln, psi, domain=(0.5, 4.0), special=(1.0, 2.0, -0.5, 100.0))
     Elementwise("gamma", sp.gamma, lambda x, out: out * sp.digamma(x), domain=(0.5, 4.0), special=(1.0, -0.5))
-    Elementwise("rgamma", sp.rgamma, lambda x, out: -out * sp.digamma(x), domain=(0.5, 4.0))
+    Elementwise("rgamma", sp.rgamma, lambda x, out: _rgamma_slope(sp, x, out), domain=(0.5, 4.0), special=(0.0, -1.0, -2.0, -2.5))
     Unary("digamma", sp.digamma, lambda x: polygamma(1, x), domain=(0.5, 4.0), special=(-0.5, 100.0))
     Unary("gammasgn", sp.gammasgn, domain=(0.5, 4.0), special=(-0.5, 1.5))
     Elementwise(
-        "beta", sp.beta, lambda x, y, out: out * (psi(x) - psi(x + y)), lambda x, y, out: out * (psi(y) - psi(x + y)), domain=(0.5, 3.0)
+        "psi_difference",
+        sp.beta,
+        lambda x, y: _psi_gain(x, y),
+        lambda x, y: -polygamma(1, x + y),
+        numpy=(),
+        impl=lambda x, y: _psi_difference(sp, x, y),
+        domain=(0.5, 3.0),
+        special=((50.0, 0.1), (1e3, 2.5)),
     )
-    Elementwise("betaln", sp.betaln, lambda x, y: psi(x) - psi(x + y), lambda x, y: psi(y) - psi(x + y), domain=(0.5, 3.0))
+    difference = REGISTRY["psi_difference"]
+    Elementwise("beta", sp.beta, lambda x, y, out: out * difference(x, y), lambda x, y, out: out * difference(y, x), domain=(0.5, 3.0))
+    Elementwise("betaln", sp.betaln, lambda x, y: difference(x, y), lambda x, y: difference(y, x), domain=(0.5, 3.0), special=((1e3, 2.5),))
+
+
+def _psi_gain(x: Any, y: Any) -> Any:
+    return polygamma(1, x) - polygamma(1, x + y)
+
+
+def _psi_difference(sp: Any, x: Any, y: Any) -> Any:
+    """digamma(x) - digamma(x + y), without their cancellation for positive arguments.
+
+    The asymptotic series of digamma, in terms of a = 1 / x and b = 1 / (x + y), with a - b = y a b taken out of each difference
+    of powers; where x is small, after the step digamma(x) = digamma(x + 1) - 1 / x has been taken often enough.
+    """
+    dtype = sp.beta.resolve_dtypes((*[promotion_operand(aval_of(v)) for v in (x, y)], None))[-1]
+    x, y = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(y, np.float64))
+    positive = (x > 0) & (y > 0)
+    x0, y0 = np.where(positive, x, 1.0), np.where(positive, y, 1.0)
+    steps, high = np.zeros_like(x0), x0
+    if np.any(x0 < _STEPS):
+        small = x0 < _STEPS
+        for k in range(_STEPS):
+            steps += np.where(small, 1 / ((x0 + k) * (x0 + k + y0)), 0)
+        high = np.where(small, x0 + _STEPS, x0)
+    a, b = 1 / high, 1 / (high + y0)
+    a2, b2 = a * a, b * b
+    series = 1 / 2 + (a + b) * (1 / 12 - (a2 + b2) / 120 + (a2 * a2 + a2 * b2 + b2 * b2) / 252 - (a2 + b2) * (a2 * a2 + b2 * b2) / 240)
+    accurate = -np.log1p(y0 * a) - y0 * a * b * series - y0 * steps
+    with np.errstate(all="ignore"):
+        out = np.where(positive, accurate, sp.digamma(x) - sp.digamma(x + y))
+    return out.astype(dtype)[()]
+
+
+_STEPS = 20
+
+
+def _rgamma_slope(sp: Any, x: Any, out: Any) -> Any:
+    """-rgamma(x) digamma(x), where digamma has no poles; to the left of it by reflection, which has none there."""
+    left = np.less(x, 0.5)
+    low = np.where(left, x, 0.0)
+    mirrored = 1 - low
+    reflected = sp.gamma(mirrored) * (np.cos(np.pi * low) - low * np.sinc(low) * sp.digamma(mirrored))
+    return np.where(left, reflected, -out * sp.digamma(np.where(left, 1.0, x)))
 
 
 polygamma: Elementwise = Elementwise(

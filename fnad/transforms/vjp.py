@@ -306,7 +306,7 @@ def grad(f: Function, argnums: int | tuple[int, ...] = 0, has_aux: bool = False)
     Example:
         >>> import numpy as np, fnad
         >>> fnad.grad(lambda p, x: np.sum(np.tanh(x * p["w"])))({"w": 0.5}, np.array([0.0, 1.0]))
-        {'w': np.float64(0.7864477329659274)}
+        {'w': np.float64(0.7864477329659276)}
     """
     return Transformed(_gradient, f, (argnums, has_aux, False, "grad"))
 

@@ -13,7 +13,7 @@ from fnad.errors import FnadError, InPlaceError
 
 X = np.array([0.3, 0.6, 0.9])
 SQUARE = np.array([[2.0, 0.5], [0.5, 1.0]])
-FUNCTIONS = [f for f in dispatch.ROWS if f.__module__.startswith("numpy") and not isinstance(f, np.ufunc)]
+FUNCTIONS = [f for f in dispatch.ROWS if str(getattr(f, "__module__", "")).startswith("numpy") and not isinstance(f, np.ufunc)]
 UFUNCS = [f for f in dispatch.ROWS if isinstance(f, np.ufunc) and getattr(np, f.__name__, None) is f]
 
 

@@ -63,8 +63,7 @@ samples("guarded_multiply")(guarded)
 samples("guarded_multiply_both")(guarded)
 
 
-@samples("matmul")
-def _(rng):
+def products(rng):
     return [
         Sample((real(rng, 2, 3), real(rng, 3, 2))),
         Sample((real(rng, 2, 1, 3), real(rng, 2, 3, 1))),
@@ -80,6 +79,23 @@ def _(rng):
         Sample((cplx(rng, 2), real(rng, 2, 1))),
         Sample((real(rng, 0), real(rng, 0))),
     ]
+
+
+samples("matmul")(products)
+
+
+@samples("guarded_matmul")
+def guarded_matmul(rng):
+    zeros = np.array([[0.0, 2.0], [0.0, 0.0], [1.0, 1.0]]), np.array([[np.inf, 1.0, np.nan], [2.0, 3.0, 1.0]])
+    return [*products(rng), Sample(zeros, smooth=False), Sample((zeros[0][1], zeros[1]), smooth=False)]
+
+
+samples("guarded_matmul_both")(guarded_matmul)
+
+
+@samples("guarded_matmul_left")
+def _(rng):
+    return [*products(rng), *(Sample(tuple(a.T for a in s.args[::-1]), smooth=False) for s in guarded_matmul(rng)[-2:])]
 
 
 @samples("sum")
