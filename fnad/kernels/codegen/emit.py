@@ -1,0 +1,407 @@
+"""The LLVM printer of the loop IR.
+
+A program becomes one function `(arrays, sizes, literals, work)`. `arrays` is the address of a Python tuple that holds the
+ndarrays; their data pointers are read from it directly, which spares unboxing them one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from fnad.kernels.codegen import expr as ex
+from fnad.kernels.codegen import graph as exgraph
+from fnad.kernels.codegen.emit_product import gemm
+from fnad.kernels.codegen.llvm_expr import TYPES, emit
+
+I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+_BLOCK = 512  # iterations between two looks at whether the rare case occurs
+TUPLE_ITEMS = tuple.__basicsize__  # where a tuple's items begin
+ARRAY_DATA = object.__basicsize__  # an ndarray's first field is its data pointer
+
+
+def print_program(builder: ir.IRBuilder, arguments: Sequence[ir.Value], name: str, program: Any) -> ir.Value:
+    """A program as a function of its own, and its call."""
+    function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [I64] * 4), f"fnad_{name}")
+    Emitter(function, program).run()
+    builder.call(function, arguments)
+    return ir.Constant(I64, 0)
+
+
+def print_read(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> ir.Value:
+    """The word at an address."""
+    return builder.load(builder.inttoptr(arguments[0], I64.as_pointer()))
+
+
+class Emitter:
+    """Prints one program into an IRBuilder that stands behind an entry block of its own."""
+
+    def __init__(self, function: ir.Function, program: Any, part: ir.Value | None = None, private: Any = None) -> None:
+        self.function, self.program, self.part, self.private = function, program, part, private or {}
+        self.entry = ir.IRBuilder(function.append_basic_block("entry"))
+        self.first = function.append_basic_block("body")
+        self.b = ir.IRBuilder(self.first)
+        arguments = function.args
+        self.module = function.module
+        self.arrays, self.sizes, self.literals, self.work = arguments[:4]
+        self.fast = False  # whether what is rarely needed is left out
+        self.env: dict[str, ir.Value] = {}
+        self.pointers: dict[Any, ir.Value] = {}
+        self.scopes: dict[Any, Any] = {}
+        self.domain = self.module.add_metadata([ir.MetaDataString(self.module, "fnad"), ir.MetaDataString(self.module, program.name)])
+
+    def run(self) -> None:
+        for node in self.program.nodes:
+            self.node(node)
+        self.finish()
+
+    def finish(self) -> None:
+        self.b.ret_void()
+        self.entry.branch(self.first)
+
+    # -- leaves ----------------------------------------------------------------------------------------------------
+
+    def value(self, e: Any) -> ir.Value:
+        """An expression over numbers, loop variables and whatever the environment holds."""
+        for v in exgraph.variables([e]):
+            if v.attr not in self.env:
+                self.env[v.attr] = self.number(v.attr)
+        return emit(self.b, self.module, [e], self.env)[0]
+
+    def number(self, name: str) -> ir.Value:
+        """A size or literal from the argument vectors."""
+        base, kind = (self.sizes, I64) if name[0] == "s" else (self.literals, ir.DoubleType())
+        p = self.entry.inttoptr(base, kind.as_pointer())
+        return self.entry.load(self.entry.gep(p, [ir.Constant(I64, int(name[1:]))]))
+
+    def pointer(self, buffer: Any) -> ir.Value:
+        root = buffer.root
+        if root not in self.pointers:
+            kind = memory_type(root.code).as_pointer()
+            if root.is_register:
+                p = self.entry.alloca(memory_type(root.code))
+            elif root in self.private:
+                p = self.copy(self.entry, self.value_in_entry, root, self.part)
+            elif root.kind == "flag":
+                p = self.entry.inttoptr(self.work, kind)
+            elif root.kind in ("temp", "carry"):
+                offset = self.value_in_entry(root.offset)
+                p = self.entry.inttoptr(self.entry.add(self.work, offset), kind)
+            else:
+                slot = self.program.slot(root)
+                item = self.entry.add(self.arrays, ir.Constant(I64, TUPLE_ITEMS + 8 * slot))
+                array = self.entry.load(self.entry.inttoptr(item, I64.as_pointer()))
+                data = self.entry.inttoptr(self.entry.add(array, ir.Constant(I64, ARRAY_DATA)), I64.as_pointer())
+                p = self.entry.inttoptr(self.entry.load(data), kind)
+            self.pointers[root] = p
+        return self.pointers[root]
+
+    def value_in_entry(self, e: Any) -> ir.Value:
+        for v in exgraph.variables([e]):
+            if v.attr not in self.env:
+                self.env[v.attr] = self.number(v.attr)
+        return emit(self.entry, self.module, [e], self.env)[0]
+
+    def address(self, buffer: Any, index: Sequence[Any]) -> ir.Value:
+        base = self.pointer(buffer)
+        if buffer.root.is_register:
+            return base
+        total = self.program.offset(buffer, index)
+        if total is None:
+            return base
+        return self.b.gep(base, [self.value(total)], inbounds=True)
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+
+    def node(self, node: Any) -> None:
+        kind = type(node).__name__
+        if kind == "Loop":
+            self.loop(node)
+        elif kind == "Store":
+            self.store(node)
+        else:
+            gemm(self, node)
+
+    def loop(self, loop: Any, bounds: tuple[ir.Value, ir.Value] | None = None) -> None:
+        if loop.parts is not None and bounds is None:
+            self.in_parts(loop)
+            return
+        low, n = bounds or (ir.Constant(I64, 0), self.value(loop.size))
+        conditions, loads = rare_conditions(loop)
+        if conditions and not self.fast:
+            self.in_blocks(loop, low, n, conditions, loads)
+        else:
+            self.run_over(loop, low, n, functools.partial(self.nodes, loop.body))
+
+    def nodes(self, body: Sequence[Any]) -> None:
+        for child in body:
+            self.node(child)
+
+    def in_blocks(self, loop: Any, low: ir.Value, n: ir.Value, conditions: Sequence[Any], loads: dict[str, Any]) -> None:
+        """Run a loop in short blocks: without what is rarely needed, unless an entry of the block needs it."""
+        size = ir.Constant(I64, _BLOCK)
+        blocks = self.b.sdiv(self.b.add(self.b.sub(n, low), ir.Constant(I64, _BLOCK - 1)), size)
+        flag = self.entry.alloca(I64)
+
+        def look() -> None:
+            for name, (buffer, index) in loads.items():
+                self.env[name] = self.load(buffer, index)
+            found = self.b.load(flag)
+            for c in conditions:
+                found = self.b.or_(found, self.b.zext(self.value(c), I64))
+            self.b.store(found, flag)
+
+        def block(k: ir.Value) -> None:
+            begin = self.b.add(low, self.b.mul(k, size))
+            end = self.b.add(begin, size)
+            end = self.b.select(self.b.icmp_signed("<", end, n), end, n)
+            self.b.store(ir.Constant(I64, 0), flag)
+            self.run_over(loop, begin, end, look)
+            usual, rare, after = (self.b.append_basic_block(name) for name in ("usual", "rare", "after"))
+            self.b.cbranch(self.b.icmp_signed("==", self.b.load(flag), ir.Constant(I64, 0)), usual, rare)
+            for where, fast in ((usual, True), (rare, False)):
+                self.b.position_at_end(where)
+                self.fast = fast
+                self.run_over(loop, begin, end, functools.partial(self.nodes, loop.body))
+                self.b.branch(after)
+            self.fast = False
+            self.b.position_at_end(after)
+
+        self.each(blocks, block)
+
+    def run_over(self, loop: Any, low: ir.Value, n: ir.Value, body_of: Any) -> None:
+        before = self.b.block
+        body = self.b.append_basic_block("loop")
+        after = self.b.append_basic_block("after")
+        self.b.cbranch(self.b.icmp_signed(">", n, low), body, after)
+        self.b.position_at_end(body)
+        i = self.b.phi(I64)
+        i.add_incoming(low, before)
+        for var in self.program.variables(loop):
+            self.env[var] = i
+        body_of()
+        step = self.b.add(i, ir.Constant(I64, 1), flags=("nsw", "nuw"))
+        i.add_incoming(step, self.b.block)
+        self.b.cbranch(self.b.icmp_signed("<", step, n), body, after)
+        self.b.position_at_end(after)
+
+    def copy(self, b: ir.IRBuilder, value: Any, root: Any, part: ir.Value) -> ir.Value:
+        """Where a part of a loop has its own copy of a buffer."""
+        offset, spacing = value(root.offset), value(root.spacing)
+        if root.kind == "temp":
+            part = b.add(part, ir.Constant(I64, 1))
+        return b.inttoptr(b.add(self.work, b.add(offset, b.mul(part, spacing))), memory_type(root.code).as_pointer())
+
+    def in_parts(self, loop: Any) -> None:
+        """Run a loop as parts, on several threads where there are some, and combine what the parts accumulated."""
+        parts = loop.parts
+        count = self.b.sdiv(
+            self.b.add(self.value(loop.size), self.b.sub(self.value(parts.size), ir.Constant(I64, 1))), self.value(parts.size)
+        )
+        private = {r for r in parts.private if not r.is_register}
+        kernel = self.outline(parts, lambda inner: inner.value(loop.size), lambda inner, *bounds: inner.loop(loop, bounds), private)
+        sums = [(root, how) for root, how in parts.private.items() if how is not None]
+        for root, how in sums:
+            self.each(count, lambda c, root=root, how=how: self.fill(root, how, c))
+        self.spread(kernel, count)
+        for root, how in sums:
+            self.each(count, lambda c, root=root, how=how: self.gather(root, how, c))
+
+    def spread(self, kernel: ir.Function, count: ir.Value) -> None:
+        """Run a function for each part, on several threads where there are some."""
+        context = self.entry.alloca(ir.ArrayType(I64, 4))
+        for k, x in enumerate((self.arrays, self.sizes, self.literals, self.work)):
+            self.b.store(x, self.b.gep(context, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
+        spread_over_threads(self.b, self.entry, self.module, kernel, count, context, self.work)
+
+    def outline(self, parts: Any, size: Any, body: Any, private: set[Any]) -> ir.Function:
+        """A function `(arrays, sizes, literals, work, part)` that runs one part: `body(emitter, low, high)`."""
+        name = f"{self.function.name}_part{len(self.module.functions)}"
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * 5), name)
+        function.attributes.add("noinline")
+        function.linkage = "internal"
+        inner = Emitter(function, self.program, function.args[4], private)
+        length = inner.value(parts.size)
+        low = inner.b.mul(function.args[4], length)
+        end, n = inner.b.add(low, length), size(inner)
+        body(inner, low, inner.b.select(inner.b.icmp_signed("<", end, n), end, n))
+        inner.finish()
+        return function
+
+    def each(self, count: ir.Value, body: Any) -> None:
+        before, inside, after = self.b.block, self.b.append_basic_block("each"), self.b.append_basic_block("after")
+        self.b.cbranch(self.b.icmp_signed(">", count, ir.Constant(I64, 0)), inside, after)
+        self.b.position_at_end(inside)
+        i = self.b.phi(I64)
+        i.add_incoming(ir.Constant(I64, 0), before)
+        body(i)
+        step = self.b.add(i, ir.Constant(I64, 1))
+        i.add_incoming(step, self.b.block)
+        self.b.cbranch(self.b.icmp_signed("<", step, count), inside, after)
+        self.b.position_at_end(after)
+
+    def fill(self, root: Any, how: str, part: ir.Value) -> None:
+        p = self.copy(self.b, self.value, root, part)
+        neutral = {"add": 0, "multiply": 1, "maximum": lowest(root.code), "minimum": highest(root.code)}[how]
+        self.each(
+            self.value(self.program.entries(root)), lambda k: self.b.store(ir.Constant(memory_type(root.code), neutral), self.b.gep(p, [k]))
+        )
+
+    def gather(self, root: Any, how: str, part: ir.Value) -> None:
+        p, out = self.copy(self.b, self.value, root, part), self.pointer(root)
+
+        def one(k: ir.Value) -> None:
+            where = self.b.gep(out, [k])
+            self.b.store(self.combine(how, self.b.load(where), self.b.load(self.b.gep(p, [k])), root.code), where)
+
+        self.each(self.value(self.program.entries(root)), one)
+
+    def store(self, s: Any) -> None:
+        for name, (buffer, index) in s.loads.items():
+            self.env[name] = self.load(buffer, index)
+        value = self.value(exgraph.split_rare([s.value])[0][0] if self.fast else s.value)
+        where = self.address(s.buffer, s.index)
+        if s.combine:
+            old = self.read(where, s.buffer)
+            value = self.combine(s.combine, old, value, s.buffer.code)
+        if s.buffer.code == "bool":
+            value = self.b.zext(value, I8)
+        self.tag(self.b.store(value, where), s.buffer)
+
+    def load(self, buffer: Any, index: Sequence[Any]) -> ir.Value:
+        return self.read(self.address(buffer, index), buffer)
+
+    def read(self, where: ir.Value, buffer: Any) -> ir.Value:
+        value = self.b.load(where)
+        self.tag(value, buffer)
+        return self.b.trunc(value, ir.IntType(1)) if buffer.code == "bool" else value
+
+    def combine(self, how: str, old: ir.Value, new: ir.Value, code: str) -> ir.Value:
+        """One step of a reduction. Sums may be reordered into vector lanes: the order is fixed when the code is made."""
+        if code in ("f32", "f64"):
+            if how == "add":
+                return self.b.fadd(old, new, flags=("reassoc", "contract"))
+            if how == "multiply":
+                return self.b.fmul(old, new, flags=("reassoc", "contract"))
+            a, b = ex.var("a", code), ex.var("b", code)
+            e = ex.maximum(a, b) if how == "maximum" else ex.minimum(a, b)
+            return emit(self.b, self.module, [e], {"a": old, "b": new})[0]
+        if how == "add":
+            return self.b.add(old, new)
+        if how == "multiply":
+            return self.b.mul(old, new)
+        compare = self.b.icmp_signed if code[0] == "i" else self.b.icmp_unsigned
+        return self.b.select(compare(">" if how == "maximum" else "<", old, new), old, new)
+
+    def tag(self, instruction: Any, buffer: Any) -> None:
+        """Tell LLVM that different buffers do not overlap."""
+        if not self.scopes:
+            for root in self.program.roots:
+                scope = self.module.add_metadata([ir.MetaDataString(self.module, f"{self.program.name}.{root.name}"), self.domain])
+                self.scopes[root] = scope
+            self.own = {r: self.module.add_metadata([s]) for r, s in self.scopes.items()}
+            self.others = {r: self.module.add_metadata([s for q, s in self.scopes.items() if q is not r]) for r in self.scopes}
+        instruction.set_metadata("alias.scope", self.own[buffer.root])
+        instruction.set_metadata("noalias", self.others[buffer.root])
+
+
+def rare_conditions(loop: Any) -> tuple[list[Any], dict[str, Any]]:
+    """When an innermost loop needs what its expressions rarely need: conditions over loads, and those loads."""
+    if any(type(child).__name__ != "Store" for child in loop.body):
+        return [], {}
+    registers: dict[Any, Any] = {}
+    conditions: list[Any] = []
+    loads: dict[str, Any] = {}
+    for k, s in enumerate(loop.body):
+        new = {}
+        mine = {}
+        for name, (buffer, index) in s.loads.items():
+            old = ex.var(name, buffer.code)
+            if buffer.root in registers:
+                new[old] = registers[buffer.root]
+            else:
+                mine[f"{name}_{k}"] = buffer, tuple(exgraph.substitute(index, new))  # an index may have been loaded before
+                new[old] = ex.var(f"{name}_{k}", buffer.code)
+        (value,), found = exgraph.split_rare(exgraph.substitute([s.value], new))
+        if found:
+            conditions += found
+        if s.buffer.root.is_register and s.combine is None:
+            registers[s.buffer.root] = value
+        loads.update(mine)
+    used = {v.attr for v in exgraph.variables(conditions)}
+    for name in reversed(loads):
+        if name in used:
+            used |= {v.attr for v in exgraph.variables(loads[name][1])}
+    return conditions, {name: access for name, access in loads.items() if name in used}
+
+
+def memory_type(code: str) -> ir.Type:
+    return I8 if code == "bool" else TYPES[code]
+
+
+def lowest(code: str) -> Any:
+    return float("-inf") if code in ("f32", "f64") else 0 if code[0] in "ub" else -(1 << (int(code[1:]) - 1))
+
+
+def highest(code: str) -> Any:
+    if code in ("f32", "f64"):
+        return float("inf")
+    return 1 if code == "bool" else (1 << int(code[1:])) - 1 if code[0] == "u" else (1 << (int(code[1:]) - 1)) - 1
+
+
+def spread_over_threads(
+    b: ir.IRBuilder, entry: ir.IRBuilder, module: ir.Module, kernel: ir.Function, count: ir.Value, context: ir.Value, work: ir.Value
+) -> None:
+    """Call `kernel(*context, part)` for every part, through TBB if the workspace's header says that there are threads."""
+    byte_pointer = I8.as_pointer()
+    wrapper = range_function(module, kernel)
+    threads = b.load(b.inttoptr(b.add(work, ir.Constant(I64, 8)), I64.as_pointer()))
+    several, alone, after = (b.append_basic_block(name) for name in ("several", "alone", "after"))
+    start, length, step = (entry.alloca(I64) for _ in range(3))
+    b.store(ir.Constant(I64, 0), start)
+    b.store(count, length)
+    b.store(ir.Constant(I64, 1), step)
+    data = b.bitcast(context, byte_pointer)
+    first = b.bitcast(start, byte_pointer.as_pointer())
+    b.cbranch(b.icmp_signed(">", threads, ir.Constant(I64, 1)), several, alone)
+    b.position_at_end(several)
+    word = I64.as_pointer()
+    kinds = [byte_pointer, byte_pointer.as_pointer(), word, word, byte_pointer, I64, I64, I32]
+    name = "fnad_parallel_for"
+    run = module.globals.get(name) or ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
+    one = ir.Constant(I64, 1)
+    b.call(run, [b.bitcast(wrapper, byte_pointer), first, length, step, data, one, one, b.trunc(threads, I32)])
+    b.branch(after)
+    b.position_at_end(alone)
+    b.call(wrapper, [first, length, step, data])
+    b.branch(after)
+    b.position_at_end(after)
+
+
+def range_function(module: ir.Module, kernel: ir.Function) -> ir.Function:
+    """What the thread pool calls: `(first, length, step, context)` runs the parts from *first on."""
+    byte_pointer, word = I8.as_pointer(), I64.as_pointer()
+    function = ir.Function(
+        module, ir.FunctionType(ir.VoidType(), [byte_pointer.as_pointer(), word, word, byte_pointer]), f"{kernel.name}_range"
+    )
+    function.linkage = "internal"
+    begin, body, end = (function.append_basic_block(name) for name in ("begin", "body", "end"))
+    b = ir.IRBuilder(begin)
+    first = b.load(b.bitcast(function.args[0], word))
+    stop = b.add(first, b.load(function.args[1]))
+    context = b.bitcast(function.args[3], word)
+    values = [b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(4)]
+    b.cbranch(b.icmp_signed("<", first, stop), body, end)
+    b.position_at_end(body)
+    i = b.phi(I64)
+    i.add_incoming(first, begin)
+    b.call(kernel, [*values, i])
+    step = b.add(i, ir.Constant(I64, 1))
+    i.add_incoming(step, body)
+    b.cbranch(b.icmp_signed("<", step, stop), body, end)
+    b.position_at_end(end)
+    b.ret_void()
+    return function

@@ -1,0 +1,110 @@
+"""The text of a program: what its key is made from, and what `explain` prints of the loop IR."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from fnad.kernels.codegen import graph as exgraph
+
+
+def describe(program: Any) -> str:
+    """One line per node; equal texts mean equal machine code."""
+    lines: list[str] = []
+    for root in program.roots:
+        where = (
+            program.slot(root)
+            if root.kind in ("input", "output")
+            else "flag"
+            if root.kind == "flag"
+            else "register"
+            if root.is_register
+            else show(root.offset)
+        )
+        lines.append(f"{root.name} {root.code} {root.kind} {where}")
+    for node in program.nodes:
+        _node(program, node, "", lines)
+    return "\n".join(lines)
+
+
+def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
+    kind = type(node).__name__
+    if kind == "Loop":
+        lines.append(f"{pad}for {','.join(program.variables(node))} < {show(node.size)}:{_parts(program, node)}")
+        for child in node.body:
+            _node(program, child, pad + "  ", lines)
+    elif kind == "Store":
+        for name, (buffer, index) in node.loads.items():
+            lines.append(f"{pad}{name} = {access(program, buffer, index)}")
+        sign = {"add": "+=", "multiply": "*=", None: "="}.get(node.combine, f"{node.combine}=")
+        lines.append(f"{pad}{access(program, node.buffer, node.index)} {sign} {show(node.value)}")
+    else:
+        (left, lt, lb), (right, rt, rb) = node.left, node.right
+        numbers = ",".join(show(n) for n in node.numbers)
+        operands = f"{whole(left)}{'T' * lt}{'*' * lb} {whole(right)}{'T' * rt}{'*' * rb}"
+        lines.append(f"{pad}{whole(node.out)} = gemm {operands} {numbers} {node.batch == 1} {node.guard}{_blocks(node)}")
+
+
+def whole(buffer: Any) -> str:
+    return str(buffer.root.name) if buffer.shift is None else f"{buffer.root.name}+{show(buffer.shift)}"
+
+
+def _blocks(gemm: Any) -> str:
+    return "" if gemm.parts is None else f"  # in parts of {show(gemm.parts.size)}"
+
+
+def _parts(program: Any, loop: Any) -> str:
+    if loop.parts is None:
+        return ""
+    copies = []
+    for b, how in loop.parts.private.items():
+        own = f" {show(program.entries(b))} entries at {show(b.offset)} + part*{show(b.spacing)}" if b.spacing is not None else ""
+        copies.append(f"{b.name} {how}{own}")
+    return f"  # in parts of {show(loop.parts.size)}; private {', '.join(copies)}"
+
+
+def access(program: Any, buffer: Any, index: Any) -> str:
+    if buffer.root.is_register:
+        return str(buffer.root.name)
+    offset = program.offset(buffer, index)
+    return f"{buffer.root.name}[{'0' if offset is None else show(offset)}]"
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*"}
+
+
+def inline(e: Any) -> str | None:
+    """A sum of products of integers, as one would write it; None for anything else."""
+    if e.op in ("var", "const"):
+        return str(e.attr)
+    if e.dtype != "i64" or e.op not in _SIGNS:
+        return None
+    a, b = map(inline, e.args)
+    if a is None or b is None:
+        return None
+    if e.op == "mul":
+        a, b = (f"({x})" if y.op in ("add", "sub") else x for x, y in ((a, e.args[0]), (b, e.args[1])))
+    elif e.op == "sub" and e.args[1].op in ("add", "sub"):
+        b = f"({b})"
+    return f"{a} {_SIGNS[e.op]} {b}"
+
+
+def hash_of(values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:12]
+
+
+def show(e: Any) -> str:
+    """An expression; what is used several times is named."""
+    names: dict[Any, str] = {}
+    lines: list[str] = []
+    plain = inline(e)
+    if plain is not None:
+        return plain
+    for node in exgraph.ordered([e]):
+        if node.op in ("var", "const"):
+            names[node] = str(node.attr)
+        else:
+            extra = "" if node.attr is None else f".{hash_of(node.attr)}" if isinstance(node.attr, tuple) else f".{node.attr}"
+            names[node] = f"t{len(lines)}"
+            lines.append(f"{node.op}{extra}:{node.dtype}({' '.join(names[a] for a in node.args)})")
+    return "; ".join([*lines, names[e]]) if lines else names[e]
