@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NoReturn
 
@@ -12,9 +15,9 @@ import numpy as np
 
 from fnad import tree
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
-from fnad.core.keep import Keeper
+from fnad.core.keep import BY_REFERENCE, Keeper
 from fnad.core.primitive import Primitive
-from fnad.core.tracer import Trace, Tracer, check_alive
+from fnad.core.tracer import CAPTURING, Trace, Tracer, check_alive
 from fnad.errors import ConcretizationError, DTypeError, ShapeError, describe_line, user_frame, user_line
 
 
@@ -52,14 +55,19 @@ class Equation:
         return describe_line(code.co_filename, line, code.co_name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """A recorded function of `inputs`; `constants` are the arrays it closed over, by reference. `print` shows it."""
+    """A recorded function of `inputs`; `constants` are the arrays it closed over, by reference. `print` shows it.
+
+    Graphs compare by identity, so that they can be parameters (the bodies of loops); `derived` is for what transforms have
+    made of one, by a key of theirs.
+    """
 
     inputs: tuple[Var, ...]
     constants: tuple[tuple[Var, Any], ...]
     equations: tuple[Equation, ...]
     outputs: tuple[Var | Literal, ...]
+    derived: dict[Any, Any] = field(default_factory=dict, init=False)
 
     __fnad_leaf__ = True
 
@@ -75,8 +83,12 @@ class Graph:
         lines = [f"inputs    {' '.join(map(typed, self.inputs))}"]
         lines += [f"constants {' '.join(typed(v) for v, _ in self.constants)}"] if self.constants else []
         for e in self.equations:
-            params = "".join(f" {k}={v}" for k, v in sorted(e.params.items()))
+            inner = {k: v for k, v in sorted(e.params.items()) if _is_graphs(v)}
+            params = "".join(f" {k}={v}" for k, v in sorted(e.params.items()) if k not in inner)
             lines.append(f"  {' '.join(map(typed, e.outputs))} = {e.primitive.name}{params} {' '.join(map(show, e.inputs))}")
+            for k, v in inner.items():
+                for title, graph in [(k, v)] if isinstance(v, Graph) else [(f"{k}[{i}]", g) for i, g in enumerate(v)]:
+                    lines += [f"    {title}:", textwrap.indent(str(graph), "      ")]
         lines.append(f"outputs   {' '.join(map(show, self.outputs))}")
         return "\n".join(lines)
 
@@ -87,6 +99,10 @@ class Graph:
         yield from (v for v, _ in self.constants)
         for e in self.equations:
             yield from e.outputs
+
+
+def _is_graphs(v: Any) -> bool:
+    return isinstance(v, Graph) or (isinstance(v, tuple) and bool(v) and all(isinstance(g, Graph) for g in v))
 
 
 def _names() -> Iterator[str]:
@@ -147,6 +163,8 @@ class RecordTrace(Trace):
             )
         if isinstance(x, np.ndarray) and self.keeper is not None:
             x = self.keeper.keep(x)
+        if isinstance(x, np.ndarray) and x.ndim and not any(x.strides):
+            freeze(x)
         if id(x) not in self.constants:
             self.constants[id(x)] = Var(aval_of(x), next(self.numbers)), x
         return self.constants[id(x)][0]
@@ -154,6 +172,9 @@ class RecordTrace(Trace):
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not self.alive:
             raise self.leaked()
+        inner = getattr(primitive, "graph", None)
+        if inner is not None:  # a compiled function: its equations join those around it
+            return tuple(evaluate(inner, args))
         answer = primitive.infer(*map(aval_of, args), **params)
         outs = [self.new(a) for a in (answer if primitive.multiple else (answer,))]
         frame = user_frame()
@@ -162,17 +183,54 @@ class RecordTrace(Trace):
         return tuple(outs) if primitive.multiple else outs[0]
 
 
-def record(f: Callable[..., Sequence[Any]], avals: Sequence[Aval], function: Any = None, keeper: Keeper | None = None) -> Graph:
+_recording: ContextVar[bool] = ContextVar("recording", default=False)
+
+
+def is_recording() -> bool:
+    """Whether a function is being recorded: loops then become one equation. It decides the form of a result, not its value."""
+    return _recording.get()
+
+
+def freeze(x: np.ndarray[Any, Any]) -> None:
+    """Mark an array that repeats one number as constant if nobody else holds that number's memory."""
+    if isinstance(x.base, np.ndarray) and sys.getrefcount(x.base) <= 2:  # x itself and this call
+        x.base.flags.writeable = False
+
+
+def by_reference(values: list[Any]) -> list[Any]:
+    """The operands of an operation, with plain arrays as constants of the graph that is being recorded, if one is.
+
+    What a transform computes from them alone is then recorded as well: it follows later changes of their contents.
+    """
+    trace = BY_REFERENCE.get()
+    if trace is None or not any(isinstance(v, Tracer) for v in values):
+        return values
+    return [RecordTracer(trace, trace.operand(v)) if v.__class__ is np.ndarray and not v.dtype.hasobject else v for v in values]
+
+
+def record(
+    f: Callable[..., Sequence[Any]], avals: Sequence[Aval], function: Any = None, keeper: Keeper | None = None, *, capture: bool = False
+) -> Graph:
     """Run `f` on tracers of the given shapes and dtypes; the graph of what it did. `f` returns a flat sequence.
 
     With a keeper, arrays that become constants are guarded against being overwritten later; without one, the graph sees
     their contents at each evaluation.
+
+    With `capture` the graph also holds what `f` does with traced values it closes over. Otherwise that is left to their own
+    transforms, as if it had been done before: good for the body of a loop, wrong for a branch that may not be taken.
     """
     trace = RecordTrace(function or f, keeper)
+    before = _recording.set(True)
+    referring = BY_REFERENCE.set(trace if keeper is None else BY_REFERENCE.get())
+    captured = CAPTURING.set(trace) if capture else None
     try:
         inputs = [trace.new(a) for a in avals]
         outputs = tuple(trace.operand(o) for o in f(*inputs))
     finally:
+        if captured is not None:
+            CAPTURING.reset(captured)
+        BY_REFERENCE.reset(referring)
+        _recording.reset(before)
         trace.close()
     return Graph(tuple(i.variable for i in inputs), tuple(trace.constants.values()), tuple(trace.equations), outputs)
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import InPlaceError, describe_function, user_line
+
+BY_REFERENCE: ContextVar[Any] = ContextVar("by reference", default=None)
+"""The recording of a graph that reads the arrays it refers to at each evaluation, so that none may be copied."""
 
 COPY_BYTES = 1 << 16
 _SHARE_BYTES = 1 << 12
@@ -32,6 +36,8 @@ class Keeper:
 
     def keep(self, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """An array with the contents of `a` as they are now."""
+        if BY_REFERENCE.get() is not None:
+            return a
         size = a.size * a.itemsize
         if size <= _SHARE_BYTES or a.dtype.hasobject:
             return a.copy()

@@ -22,7 +22,7 @@ import numpy as np
 
 from fnad.core import dispatch
 from fnad.core.aval import PYTHON_SCALARS
-from fnad.core.tracer import Tracer
+from fnad.core.tracer import CAPTURING, Tracer
 from fnad.errors import DTypeError, MissingRuleError, user_line
 
 Pullback = Callable[[Any], Any]
@@ -59,6 +59,9 @@ class Primitive:
     reads: frozenset[int] | None = None
     """Positions of the arguments whose contents the pullbacks read; None stands for all."""
 
+    selective = False
+    """`forward` is also told which arguments are differentiated, and its pullback receives None for outputs without a cotangent."""
+
     strong = False
     """The output has a dtype of its own even if all arguments are Python scalars (a cast)."""
 
@@ -86,6 +89,9 @@ class Primitive:
             elif a.__class__ not in _PLAIN:
                 odd = True
         if top is not None:
+            inner = CAPTURING.get()
+            if inner is not None and inner.level > top.level:
+                top = inner
             return top.process(self, tuple(map(plain_operand, args)) if odd else args, params)
         out = self.impl(*args, **params)
         if args and args[0].__class__ in PYTHON_SCALARS and not self.multiple and not self.strong:

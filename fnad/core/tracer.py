@@ -10,6 +10,7 @@ import itertools
 import operator
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -55,6 +56,10 @@ class Trace:
             got={"function": describe_function(self.function), "used at": user_line()},
             fix="return the value from the function (for extra outputs use has_aux=True), or store fnad.stop_gradient(x)",
         )
+
+
+CAPTURING: ContextVar[Trace | None] = ContextVar("capturing", default=None)
+"""A recording that takes every operation on traced values, those of transforms outside it included."""
 
 
 class Tracer:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, aval_of, promotion_operand, result_dtype, shape_of, weak_aval
+from fnad.core.lowering import Reduce, Scalar
 from fnad.core.primitive import Joint, Primitive, Pullback
 from fnad.errors import ShapeError
 from fnad.typing import Shape
@@ -54,6 +55,10 @@ class Guarded(Primitive):
         elif out != out and self.wins(g, slope):
             return out.__class__(0)
         return out
+
+    def lower(self, g: Aval, slope: Aval) -> Scalar | None:
+        dtype = result_dtype(g, slope)
+        return Scalar(self.name, (dtype, dtype))
 
     def wins(self, g: Any, slope: Any) -> Any:
         """Where a zero wins."""
@@ -109,6 +114,7 @@ class Elementwise(Primitive):
         self.function, self.slopes = function, slopes
         self.domain, self.special, self.kinds = domain, special, kinds
         self.constant = all(s is None for s in slopes)
+        self.baked: tuple[int, ...] = (1,) if name == "power" else ()
         self._compute = impl or function
         self._reads = [_reads(s) if callable(s) else () for s in slopes]
         self.reads = frozenset(r for reads in self._reads for r in reads if r >= 0)
@@ -125,6 +131,16 @@ class Elementwise(Primitive):
 
     def impl(self, *args: Any) -> Any:
         return self._compute(*args)
+
+    def lower(self, *avals: Aval) -> Scalar:
+        if isinstance(self.function, np.ufunc):
+            dtypes = self.function.resolve_dtypes((*map(promotion_operand, avals), None))[:-1]
+            if dtypes[0].kind == "O":  # two Python integers are compared as objects
+                dtypes = (result_dtype(*avals),) * len(avals)
+        else:
+            result = self.infer(*avals).dtype
+            dtypes = tuple(np.dtype(bool) if s is None and not self.constant else result for s in self.slopes)
+        return Scalar(self.name, dtypes, self.baked)
 
     def vjp(self, out: Any, *args: Any) -> Sequence[Pullback | None]:
         dtype = getattr(out, "dtype", None)
@@ -212,6 +228,11 @@ class Reduction(Primitive):
 
     def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
         return self.function(x, axis=axis)
+
+    combine: tuple[str, float] | None = None
+
+    def lower(self, x: Aval, *, axis: tuple[int, ...]) -> Reduce | None:
+        return None if self.combine is None else Reduce(*self.combine, axis)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: tuple[int, ...]) -> Any:
         return self(args[0], axis=tuple(a + 1 for a in axis))

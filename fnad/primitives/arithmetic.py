@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import PYTHON_SCALARS, Aval, all_weak, result_dtype, shape_of, weak_aval
+from fnad.core.lowering import Scalar
 from fnad.core.primitive import keep_weak
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Unary, add_tangents, align, broadcast_shapes, unbroadcast
 from fnad.primitives.elementary import is_complex, log, logistic, logistic2, sign
@@ -61,7 +62,7 @@ def _share(x: Any, y: Any, out: Any) -> Any:
     return np.where(mine & chosen(y, out), out.dtype.type(0.5), mine) if hasattr(out, "dtype") else 0.5 * (1 + mine - chosen(y, out))
 
 
-def _softmax_of_two(x: Any, y: Any, of_difference: Unary) -> Any:
+def _softmax_of_two(x: Any, y: Any, of_difference: Elementwise) -> Any:
     """exp(x) / (exp(x) + exp(y)), a function of their difference; 0 where both are -inf, a half where both are inf."""
     same = np.isinf(x) & (x == y)
     return np.where(same & np.less(x, 0), 0, of_difference(np.where(same, 0, x - y)))
@@ -152,6 +153,10 @@ class Where(Primitive):
         if tx is None and ty is None:
             return None
         return add_tangents(where(args[0], 0 if tx is None else tx, 0 if ty is None else ty), None, shape_of(out))
+
+    def lower(self, condition: Aval, x: Aval, y: Aval) -> Scalar:
+        dtype = result_dtype(x, y)
+        return Scalar("where", (condition.dtype, dtype, dtype))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(*align(args, batched))

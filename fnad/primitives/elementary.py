@@ -61,12 +61,18 @@ def _sinc_series() -> tuple[float, ...]:
 _SINC_SERIES = _sinc_series()
 
 
-def _logistic(power: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _logistic(power: np.ufunc) -> Callable[[Any], Any]:
     """1 / (1 + power(-x)) without overflow, accurate in both tails."""
 
     def logistic(x: Any) -> Any:
-        e = power(-np.absolute(x))
-        return np.where(np.greater_equal(x, 0), 1, e) / (1 + e)
+        if not isinstance(x, np.ndarray) or x.ndim == 0 or x.dtype.kind != "f":
+            return power(np.minimum(x, 0)) / (1 + power(-np.absolute(x)))  # a second power costs less than np.where
+        above, below = np.minimum(x, 0), np.absolute(x)  # the same in two arrays: fresh memory costs more than the arithmetic
+        np.negative(below, out=below)
+        power(below, out=below)
+        np.add(below, 1, out=below)
+        power(above, out=above)
+        return np.divide(above, below, out=above)
 
     return logistic
 
@@ -118,7 +124,7 @@ arctanh = Unary("arctanh", np.arctanh, lambda x: np.reciprocal((1 - x) * (1 + x)
 degrees = Elementwise("degrees", np.degrees, lambda: 1 / _DEGREE, numpy=(np.degrees, np.rad2deg))
 radians = Elementwise("radians", np.radians, lambda: _DEGREE, numpy=(np.radians, np.deg2rad))
 sinc = Unary("sinc", np.sinc, _sinc_slope, special=(0.0, 1e-9, 0.3, 1.0, -2.0))
-logistic: Unary = Unary("logistic", _logistic(np.exp), lambda x: logistic(x) * logistic(-x), numpy=(), special=(0.0, 40.0, -40.0))
+logistic: Elementwise = Elementwise("logistic", _logistic(np.exp), lambda x, out: out * logistic(-x), numpy=(), special=(0.0, 40.0, -40.0))
 """1 / (1 + exp(-x)) in NumPy alone; what slopes of logarithms of sums are made of."""
 logistic2: Unary = Unary(
     "logistic2", _logistic(np.exp2), lambda x: logistic2(x) * logistic2(-x) * _LN2, numpy=(), special=(0.0, 40.0, -40.0)

@@ -13,8 +13,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from fnad.core import lowering
 from fnad.core.aval import Aval, all_weak, aval_of, shape_of
 from fnad.core.cotangent import Scattered
+from fnad.core.lowering import Place, Scatter, View
 from fnad.core.tracer import Tracer
 from fnad.errors import ShapeError
 from fnad.kernels import scatter
@@ -58,6 +60,23 @@ def _whole(n: int) -> Range:
     return 0, n, 1
 
 
+def _source(where: Sequence[Any], number: Any, index: Static) -> list[Any]:
+    """Which entry of an array an entry of what a static index selects is."""
+    rest = iter(where)
+    out: list[Any] = []
+    for e in index:
+        if e is None:
+            next(rest)
+        elif isinstance(e, tuple):
+            start, _, step = e
+            k = next(rest)
+            k = k if step == 1 else k * number(step)
+            out.append(k if start == 0 else k + number(start))
+        else:
+            out.append(number(e))
+    return [*out, *rest]
+
+
 class StaticIndex(Linear):
     """The entries at a static index."""
 
@@ -73,6 +92,9 @@ class StaticIndex(Linear):
     def vjp(self, out: Any, x: Any, *, index: Static) -> Sequence[Pullback]:
         shape = shape_of(x)
         return (lambda g: _spread_cotangent(g, shape, index),)
+
+    def lower(self, x: Aval, *, index: Static) -> View:
+        return View(lambda where, number: _source(where, number, index))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, index: Static) -> Any:
         return self(args[0], index=(_whole(shape_of(args[0])[0]), *index))
@@ -108,6 +130,9 @@ class StaticSpread(Linear):
     def vjp(self, out: Any, v: Any, *, shape: Shape, index: Static) -> Sequence[Pullback]:
         return (lambda g: static_index(g, index=index),)
 
+    def lower(self, v: Aval, *, shape: Shape, index: Static) -> Place:
+        return Place(((0, lambda where, number: _source(where, number, index)),))
+
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, shape: Shape, index: Static) -> Any:
         n = shape_of(args[0])[0]
         return self(args[0], shape=(n, *shape), index=(_whole(n), *index))
@@ -135,6 +160,9 @@ class StaticSet(Primitive):
             return None if tv is None else static_spread(tv, shape=shape_of(x), index=index)
         return self(tx, _zeros(shape_of(v), tx) if tv is None else tv, index=index)
 
+    def lower(self, x: Aval, v: Aval, *, index: Static) -> Place | None:
+        return Place(((1, lambda where, number: _source(where, number, index)),), base=0) if x.dtype == v.dtype else None
+
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, index: Static) -> Any:
         n = _batch_size(args, batched)
         return self(*_all_batched(args, batched, n), index=(_whole(n), *index))
@@ -156,6 +184,9 @@ class Gather(Linear):
     def vjp(self, out: Any, x: Any, *indices: Any, axis: int) -> Sequence[Pullback | None]:
         shape = shape_of(x)
         return (lambda g: _scatter_cotangent(g, indices, axis, shape), *(None,) * len(indices))
+
+    def lower(self, x: Aval, *indices: Aval, axis: int) -> lowering.Gather:
+        return lowering.Gather(axis)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int) -> Any:
         if not any(batched[1:]):
@@ -187,6 +218,9 @@ class ScatterAdd(Linear):
 
     def vjp(self, out: Any, v: Any, *indices: Any, axis: int, shape: Shape) -> Sequence[Pullback | None]:
         return (lambda g: gather(g, *indices, axis=axis), *(None,) * len(indices))
+
+    def lower(self, v: Aval, *indices: Aval, axis: int, shape: Shape) -> Scatter:
+        return Scatter(axis, False, "add")
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int, shape: Shape) -> Any:
         n = _batch_size(args, batched)
@@ -220,6 +254,9 @@ class AddAt(Update):
         scatter.add_at(out, indices, axis, v)
         return out
 
+    def lower(self, x: Aval, v: Aval, *indices: Aval, axis: int) -> Scatter | None:
+        return Scatter(axis, True, "add") if x.dtype == v.dtype else None
+
     def vjp(self, out: Any, x: Any, v: Any, *indices: Any, axis: int) -> Sequence[Pullback | None]:
         return (lambda g: g, lambda g: gather(g, *indices, axis=axis), *(None,) * len(indices))
 
@@ -237,6 +274,9 @@ class SetAt(Update):
         out = np.array(x, order="C")
         scatter.set_at(out, indices, axis, v)
         return out
+
+    def lower(self, x: Aval, v: Aval, *indices: Aval, axis: int) -> Scatter | None:
+        return Scatter(axis, True, None) if x.dtype == v.dtype else None
 
     def vjp(self, out: Any, x: Any, v: Any, *indices: Any, axis: int) -> Sequence[Pullback | None]:
         shape_x, shape_v = shape_of(x), shape_of(v)
@@ -334,6 +374,29 @@ def _pair_examples(args: Sequence[Any], batched: Sequence[bool], arrays: int, ax
     return moved, [example, *align(args[arrays:], batched[arrays:])]
 
 
+class Iota(Primitive):
+    """The number of each entry along one axis. Only the shape of the argument counts."""
+
+    constant = True
+    strong = True
+    reads = frozenset()
+
+    def infer(self, x: Aval, *, axis: int, dtype: np.dtype[Any]) -> Aval:
+        return Aval(x.shape, dtype)
+
+    def impl(self, x: Any, *, axis: int, dtype: np.dtype[Any]) -> Any:
+        shape = shape_of(x)
+        numbers = np.arange(shape[axis], dtype=dtype)
+        return np.broadcast_to(np.reshape(numbers, (-1, *(1,) * (len(shape) - axis - 1))), shape)
+
+    def lower(self, x: Aval, *, axis: int, dtype: np.dtype[Any]) -> lowering.Iota:
+        return lowering.Iota(axis)
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int, dtype: np.dtype[Any]) -> Any:
+        return self(args[0], axis=axis + 1, dtype=dtype)
+
+
+iota = Iota("iota")
 static_index = StaticIndex("static_index")
 static_spread = StaticSpread("static_spread")
 static_set = StaticSet("static_set")

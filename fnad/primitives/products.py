@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of, result_dtype, shape_of
+from fnad.core.lowering import Call, Scalar
 from fnad.errors import ShapeError
 from fnad.primitives._families import Bilinear, Pullback, add_tangents, align, guarded, has_nan, unbroadcast
 from fnad.typing import Shape
+
+_SMALL = 512  # multiplications up to which a product is cheaper written out than called
 
 
 class Matmul(Bilinear):
@@ -50,6 +53,19 @@ class Matmul(Bilinear):
         except ValueError:
             self.infer(aval_of(a), aval_of(b))
             raise
+
+    guard = (False, False)
+
+    def lower(self, a: Aval, b: Aval) -> Call | Scalar | None:
+        out = self.infer(a, b)
+        if out.dtype.kind == "b":
+            return None
+        if a.shape[-1] == 1 and a.ndim > 1 < b.ndim and self.guard == (False, False):  # an outer product
+            return Scalar("multiply", (out.dtype, out.dtype))
+        lead = a.shape[:-2] or b.shape[:-2]
+        whole = all(x.ndim > 1 and x.shape[:-2] in ((), lead) for x in (a, b)) and a.dtype == b.dtype and a.dtype.char in "fd"
+        small = math.prod(a.shape[-2:]) * b.shape[-1] <= _SMALL
+        return Call("gemm" if whole and not small else "loops", self.guard)
 
     def forward(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Sequence[Pullback]]:
         a, b = args
@@ -103,7 +119,7 @@ class GuardedMatmul(Matmul):
 
     def __init__(self, name: str, first: bool, second: bool) -> None:
         super().__init__(name)
-        self.first, self.second = first, second
+        self.first, self.second = self.guard = first, second
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         (a, b), (ta, tb) = args, tangents

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of, shape_of
+from fnad.core.lowering import Reduce, Scan
 from fnad.primitives._families import Linear, Primitive, Pullback, Reduction, expand, guarded
 from fnad.primitives.arithmetic import chosen
+from fnad.primitives.indexing import iota
 
 _INDEX = np.dtype(np.intp)
 
@@ -25,6 +27,8 @@ class Sum(Linear, Reduction):
 
     reads = frozenset()
 
+    combine = "add", 0.0
+
     def result(self, x: Aval) -> np.dtype[Any]:
         return _accumulated(np.add, x.dtype)
 
@@ -35,6 +39,8 @@ class Sum(Linear, Reduction):
 
 class Prod(Reduction):
     """Product over axes. The slope by an entry is the product of all others, made without division: it holds at zeros."""
+
+    combine = "multiply", 1.0
 
     def result(self, x: Aval) -> np.dtype[Any]:
         return _accumulated(np.multiply, x.dtype)
@@ -52,6 +58,15 @@ class Extreme(Reduction):
     def __init__(self, name: str, ufunc: np.ufunc) -> None:
         super().__init__(name, ufunc.reduce)
         self.ufunc = ufunc
+
+    def lower(self, x: Aval, *, axis: tuple[int, ...]) -> Reduce | None:
+        if self.name not in ("max", "min") or x.dtype.kind not in "fiu":
+            return None
+        worst = {"f": np.inf, "i": 0, "u": 0}[x.dtype.kind]
+        if x.dtype.kind != "f":
+            limits = np.iinfo(x.dtype)
+            return Reduce("maximum", limits.min, axis) if self.name == "max" else Reduce("minimum", limits.max, axis)
+        return Reduce("maximum", -worst, axis) if self.name == "max" else Reduce("minimum", worst, axis)
 
     def infer(self, x: Aval, *, axis: tuple[int, ...]) -> Aval:
         if 0 in (x.shape[i] for i in axis):
@@ -98,6 +113,11 @@ class Position(Primitive):
     def impl(self, x: Any, *, axis: int) -> Any:
         return self.function(x, axis=axis)
 
+    def compose(self, x: Any, *, axis: int) -> Any:
+        x = x.astype(np.int8) if aval_of(x).dtype.kind == "b" else x
+        best = (np.max if self.function is np.argmax else np.min)(x, axis=axis, keepdims=True)
+        return np.min(np.where((x == best) | (x != x), iota(x, axis=axis, dtype=_INDEX), shape_of(x)[axis]), axis=axis)
+
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int) -> Any:
         return self(args[0], axis=axis + 1)
 
@@ -116,6 +136,9 @@ class _Scan(Primitive):
         if reverse:
             return np.flip(self.ufunc.accumulate(np.flip(x, axis), axis=axis), axis)
         return self.ufunc.accumulate(x, axis=axis)
+
+    def lower(self, x: Aval, *, axis: int, reverse: bool) -> Scan:
+        return Scan(self.ufunc.__name__, {"add": 0.0, "multiply": 1.0}[self.ufunc.__name__], axis, reverse)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int, reverse: bool) -> Any:
         return self(args[0], axis=axis + 1, reverse=reverse)

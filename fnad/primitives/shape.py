@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of, shape_of
+from fnad.core.lowering import Place, Scalar, View
 from fnad.errors import ShapeError
 from fnad.primitives._families import Linear, Primitive, Pullback, unbroadcast
 from fnad.typing import Shape
@@ -29,6 +30,16 @@ class Reshape(Linear):
         before = shape_of(x)
         return (lambda g: np.reshape(g, before),)
 
+    def lower(self, x: Aval, *, shape: Shape) -> View:
+        if [n for n in x.shape if n != 1] != [n for n in shape if n != 1]:
+            return View(None, alias=True)
+
+        def index(where: Sequence[Any], number: Any) -> list[Any]:  # only axes of size 1 come and go
+            rest = (i for i, n in zip(where, shape, strict=True) if n != 1)
+            return [number(0) if n == 1 else next(rest) for n in x.shape]
+
+        return View(index, alias=True)
+
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, shape: Shape) -> Any:
         return self(args[0], shape=(shape_of(args[0])[0], *shape))
 
@@ -44,6 +55,10 @@ class Transpose(Linear):
 
     def vjp(self, out: Any, x: Any, *, axes: tuple[int, ...]) -> Sequence[Pullback]:
         return (lambda g: np.transpose(g, _inverse(axes)),)
+
+    def lower(self, x: Aval, *, axes: tuple[int, ...]) -> View:
+        back = _inverse(axes)
+        return View(lambda where, number: [where[k] for k in back])
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axes: tuple[int, ...]) -> Any:
         return self(args[0], axes=(0, *(a + 1 for a in axes)))
@@ -65,6 +80,10 @@ class BroadcastTo(Linear):
     def vjp(self, out: Any, x: Any, *, shape: Shape) -> Sequence[Pullback]:
         before = shape_of(x)
         return (lambda g: unbroadcast(g, before),)
+
+    def lower(self, x: Aval, *, shape: Shape) -> View:
+        lead = len(shape) - x.ndim
+        return View(lambda where, number: [number(0) if n == 1 else where[lead + k] for k, n in enumerate(x.shape)])
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, shape: Shape) -> Any:
         n, *rest = shape_of(args[0])
@@ -89,6 +108,9 @@ class Cast(Linear):
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return None if params["dtype"].kind not in "fc" or tangents[0] is None else self(tangents[0], **params)
+
+    def lower(self, x: Aval, *, dtype: np.dtype[Any]) -> Scalar:
+        return Scalar("same", (x.dtype,))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, dtype: np.dtype[Any]) -> Any:
         return self(args[0], dtype=dtype)
@@ -119,6 +141,14 @@ class Concatenate(Primitive):
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Any:
         return _joined(self, out, args, tangents, axis)
 
+    def lower(self, *arrays: Aval, axis: int) -> Place:
+        starts = np.cumsum([0, *(a.shape[axis] for a in arrays)]).tolist()
+
+        def part(start: int) -> Any:
+            return lambda where, number: [w + number(start) if k == axis and start else w for k, w in enumerate(where)]
+
+        return Place(tuple((k, part(starts[k])) for k in range(len(arrays))), covered=True)
+
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int) -> Any:
         return self(*_batch_all(args, batched), axis=axis + 1)
 
@@ -141,6 +171,12 @@ class Stack(Primitive):
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Any:
         return _joined(self, out, args, tangents, axis)
+
+    def lower(self, *arrays: Aval, axis: int) -> Place:
+        def part(k: int) -> Any:
+            return lambda where, number: [*where[:axis], number(k), *where[axis:]]
+
+        return Place(tuple((k, part(k)) for k in range(len(arrays))), covered=True)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int) -> Any:
         return self(*_batch_all(args, batched), axis=axis + 1)
@@ -174,6 +210,9 @@ class StopGradient(Primitive):
 
     def impl(self, x: Any) -> Any:
         return np.array(x) if isinstance(x, np.ndarray) else x
+
+    def lower(self, x: Aval) -> Scalar:
+        return Scalar("same", (x.dtype,))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])

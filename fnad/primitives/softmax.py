@@ -11,6 +11,7 @@ from fnad.core.aval import Aval, shape_of
 from fnad.errors import BoundsError, DTypeError, ShapeError
 from fnad.kernels import softmax as kernels
 from fnad.primitives._families import Primitive, Pullback, expand, guarded
+from fnad.primitives.indexing import gather, iota
 from fnad.primitives.special import softmax
 
 _FORWARD = {"float32": kernels.forward_float32, "float64": kernels.forward_float64}
@@ -35,6 +36,11 @@ class SoftmaxCrossEntropy(Primitive):
         bad = _FORWARD[x.dtype.name](x, y, np.empty(x.shape[1], x.dtype), losses)
         _check_label(bad, y, x.shape[1])
         return losses.astype(logits.dtype, copy=False)
+
+    def compose(self, logits: Any, labels: Any) -> Any:
+        _, _, at_label, rest, z = _parts(logits, labels)
+        loss = np.where(z == 0, np.log1p(rest), np.log(rest + at_label) - z)
+        return loss if loss.dtype == logits.dtype else loss.astype(logits.dtype)
 
     def vjp(self, out: Any, logits: Any, labels: Any) -> Sequence[Pullback | None]:
         return (lambda g: softmax_cross_entropy_pullback(g, logits, labels), None)
@@ -61,6 +67,13 @@ class SoftmaxCrossEntropyPullback(Primitive):
         _check_label(bad, y, x.shape[1])
         return out.astype(logits.dtype, copy=False)
 
+    def compose(self, g: Any, logits: Any, labels: Any) -> Any:
+        hot, exps, at_label, rest, _ = _parts(logits, labels)
+        scale = g / (rest + at_label)
+        slope = np.where(hot, expand(-scale * rest, (1,)), exps * expand(scale, (1,)))
+        slope = np.where(expand(g == 0, (1,)), 0, slope)
+        return slope if slope.dtype == logits.dtype else slope.astype(logits.dtype)
+
     def vjp(self, out: Any, g: Any, logits: Any, labels: Any) -> Sequence[Pullback | None]:
         def to_cotangent(c: Any) -> Any:
             p = softmax(logits, axis=(1,))
@@ -78,6 +91,22 @@ class SoftmaxCrossEntropyPullback(Primitive):
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         shape, rows = _merge_batch(args, batched)
         return np.reshape(self(*rows), (*shape, shape_of(rows[1])[1]))
+
+
+def _parts(logits: Any, labels: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """What loss and slope are made of: where the labels are, exp(x - max), that at the labels, the sum of the others, and x - max there.
+
+    A label that is out of range is out of bounds for the gather, which notices it.
+    """
+    x = logits.astype(np.float32) if logits.dtype.itemsize == 2 else logits
+    n, classes = shape_of(x)
+    y = labels.astype(np.int64)
+    y = np.where(y < 0, classes, y)
+    top = np.max(x, axis=1, keepdims=True)
+    exps = np.exp(x - top)
+    hot = expand(y, (1,)) == iota(x, axis=1, dtype=np.dtype(np.int64))
+    z = gather(x, iota(y, axis=0, dtype=np.dtype(np.int64)), y, axis=0) - np.reshape(top, (n,))
+    return hot, exps, np.exp(z), np.sum(np.where(hot, 0, exps), axis=1), z
 
 
 def _merge_batch(args: Sequence[Any], batched: Sequence[bool]) -> tuple[tuple[int, int], list[Any]]:

@@ -21,6 +21,7 @@ from fnad.errors import DTypeError, UnsupportedError
 from fnad.primitives import elementary
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Reduction, Unary, expand, guarded
 from fnad.primitives.arithmetic import quotient
+from fnad.primitives.indexing import iota
 
 _LN10 = 2.302585092994046
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
@@ -36,6 +37,15 @@ def _exponentials(x: Any, axis: tuple[int, ...]) -> tuple[Any, Any]:
     return np.exp(x - top), top
 
 
+def shifted_exponentials(x: Any, axis: tuple[int, ...]) -> tuple[Any, Any]:
+    """The same of a tracer, without NumPy's start value where it is not needed."""
+    if 0 in (shape_of(x)[a] for a in axis):
+        return _exponentials(x, axis)
+    top = np.max(x, axis=axis, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0)
+    return np.exp(x - top), top
+
+
 class LogSumExp(Reduction):
     """log(sum(exp(x))) over axes, without overflow. Its slope is the softmax; 0 where all entries are -inf."""
 
@@ -43,6 +53,10 @@ class LogSumExp(Reduction):
         with np.errstate(divide="ignore"):
             exps, top = _exponentials(x, axis)
             return np.squeeze(np.log(np.add.reduce(exps, axis=axis, keepdims=True)) + top, axis)[()]
+
+    def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        exps, top = shifted_exponentials(x, axis)
+        return np.squeeze(np.log(np.sum(exps, axis=axis, keepdims=True)) + top, axis)
 
     def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
         return (lambda g: guarded(expand(np.where(out == -np.inf, 0, g), axis), softmax(x, axis=axis)),)
@@ -68,6 +82,10 @@ class Softmax(_AlongAxes):
             exps, _ = _exponentials(x, axis)
             return exps / np.add.reduce(exps, axis=axis, keepdims=True)
 
+    def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        exps, _ = shifted_exponentials(x, axis)
+        return exps / np.sum(exps, axis=axis, keepdims=True)
+
     def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
         return (lambda g: _softmax_slope(g, out, axis),)
 
@@ -80,19 +98,39 @@ def _softmax_slope(t: Any, out: Any, axis: tuple[int, ...]) -> Any:
     if 0 in shape_of(out):
         return t
     # p sums to 1, so a shift of t changes nothing; this one makes the largest p meet 0, and 1 - p is never formed.
-    t = t - np.add.reduce(t * _first_largest(out, axis), axis=axis, keepdims=True)
+    t = t - np.add.reduce(t * first_largest(out, axis=axis), axis=axis, keepdims=True)
     return guarded(t - np.add.reduce(guarded(t, out), axis=axis, keepdims=True), out)
 
 
-def _first_largest(x: Any, axis: tuple[int, ...]) -> Any:
-    """A mask of the first largest entry of each slice along `axis`."""
-    shape = shape_of(x)
-    order = [i for i in range(len(shape)) if i not in axis] + list(axis)
-    moved = tuple(shape[i] for i in order)
-    n = math.prod(shape[i] for i in axis)
-    rows = np.reshape(np.transpose(x, order), (*moved[: len(shape) - len(axis)], n))
-    mask = np.equal(np.argmax(rows, axis=-1, keepdims=True), np.arange(n))
-    return np.transpose(np.reshape(mask, moved), np.argsort(order).tolist())
+class FirstLargest(_AlongAxes):
+    """A mask of the first largest entry of each slice along `axis` (the first nan, if there is one)."""
+
+    constant = True
+
+    def infer(self, x: Aval, *, axis: tuple[int, ...]) -> Aval:
+        return Aval(x.shape, np.dtype(bool))
+
+    def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        shape = shape_of(x)
+        if 0 in shape:
+            return np.zeros(shape, bool)
+        order = [i for i in range(len(shape)) if i not in axis] + list(axis)
+        moved = tuple(shape[i] for i in order)
+        n = math.prod(shape[i] for i in axis)
+        rows = np.reshape(np.transpose(x, order), (*moved[: len(shape) - len(axis)], n))
+        mask = np.equal(np.argmax(rows, axis=-1, keepdims=True), np.arange(n))
+        return np.transpose(np.reshape(mask, moved), np.argsort(order).tolist())
+
+    def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        shape = shape_of(x)
+        if 0 in shape:
+            return np.zeros(shape, bool)
+        number: Any = 0
+        for a in axis:
+            number = number * shape[a] + iota(x, axis=a, dtype=np.dtype(np.int32))
+        top = np.max(x, axis=axis, keepdims=True)
+        first = np.where((x == top) | (x != x), number, np.iinfo(np.int32).max)
+        return np.broadcast_to(number == np.min(first, axis=axis, keepdims=True), shape)
 
 
 class LogSoftmax(_AlongAxes):
@@ -105,13 +143,17 @@ class LogSoftmax(_AlongAxes):
             exps, top = _exponentials(x, axis)
             return x - top - np.log(np.add.reduce(exps, axis=axis, keepdims=True))
 
+    def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:
+        exps, top = shifted_exponentials(x, axis)
+        return x - top - np.log(np.sum(exps, axis=axis, keepdims=True))
+
     def vjp(self, out: Any, x: Any, *, axis: tuple[int, ...]) -> Sequence[Pullback]:
         def pull(g: Any) -> Any:
             if 0 in shape_of(out):
                 return g
             rest = g - guarded(np.add.reduce(g, axis=axis, keepdims=True), np.exp(out))
             # It sums to 0: at the largest entry it is minus the sum of the others, where 1 - p would cancel.
-            largest = _first_largest(out, axis)
+            largest = first_largest(out, axis=axis)
             rest = np.where(largest, 0, rest)
             return np.where(largest, -np.add.reduce(rest, axis=axis, keepdims=True), rest)
 
@@ -121,12 +163,13 @@ class LogSoftmax(_AlongAxes):
         t = tangents[0]
         if 0 in shape_of(out):
             return t
-        t = t - np.add.reduce(t * _first_largest(out, axis), axis=axis, keepdims=True)  # as in _softmax_slope
+        t = t - np.add.reduce(t * first_largest(out, axis=axis), axis=axis, keepdims=True)  # as in _softmax_slope
         return t - np.add.reduce(guarded(t, np.exp(out)), axis=axis, keepdims=True)
 
 
 logsumexp = LogSumExp("logsumexp", np.logaddexp.reduce)
 softmax = Softmax("softmax")
+first_largest = FirstLargest("first_largest")
 log_softmax = LogSoftmax("log_softmax")
 
 

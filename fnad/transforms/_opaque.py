@@ -12,6 +12,7 @@ from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.graph import Literal, record
 from fnad.core.primitive import Primitive
 from fnad.core.tracer import Tracer
+from fnad.errors import ClosureError, describe_function, user_line
 from fnad.transforms.vmap import run_batched, spread
 
 Flat = Callable[..., list[Any]]
@@ -31,6 +32,12 @@ class Opaque(Primitive):
 
     def infer(self, *avals: Aval) -> tuple[Aval, ...]:
         graph = record(self.flat, avals, self.function)
+        if any(isinstance(x, Tracer) for _, x in graph.constants):
+            raise ClosureError(
+                f"a function under {self.name} closes over a traced value",
+                got={"function": describe_function(self.function), "called at": user_line()},
+                fix="pass that value as an argument of the function",
+            )
         return tuple(aval_of(v.value) if isinstance(v, Literal) else v.aval for v in graph.outputs)
 
     def over_batch(self, batched: Sequence[bool]) -> Opaque:

@@ -9,6 +9,7 @@ import numpy as np
 
 from fnad import tree
 from fnad.core.aval import aval_of, shape_of
+from fnad.core.graph import by_reference
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer
 from fnad.errors import TreeError
@@ -47,6 +48,7 @@ class JVPTrace(Trace):
             tangents.append(a.tangent if mine else None)
         if primitive.constant:
             return primitive(*values, **params)
+        values = by_reference(values)
         if primitive.has_rule("jvp"):
             out, tangent = primitive.push(values, tangents, params)
         else:

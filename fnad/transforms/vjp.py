@@ -15,6 +15,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.core.cotangent import Scattered
+from fnad.core.graph import by_reference
 from fnad.core.keep import Keeper
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer, check_alive, closes_over_traced
@@ -70,11 +71,15 @@ class VJPTrace(Trace):
         values = [a.value if a.__class__ is VJPTracer and a._trace is self else a for a in args]
         if primitive.constant:
             return primitive(*values, **params)
+        values = by_reference(values)
         reads = primitive.reads
         for k, a in enumerate(values):
             if a.__class__ is np.ndarray and a is args[k] and (reads is None or k in reads):
                 values[k] = self.keeper.keep(a)
-        out, pulls = primitive.forward(values, params)
+        if primitive.selective:
+            out, pulls = primitive.forward(values, params, [a.__class__ is VJPTracer and a._trace is self for a in args])  # type: ignore[call-arg]
+        else:
+            out, pulls = primitive.forward(values, params)
         if isinstance(pulls, Joint):
             wanted = tuple((k, a.index) for k, a in enumerate(args) if a.__class__ is VJPTracer and a._trace is self)
             entry: Any = (wanted, pulls.pull)
@@ -88,14 +93,14 @@ class VJPTrace(Trace):
                 return out
         if primitive.multiple:
             self.check_foreign(out, primitive)
-            return self.several(out, entry)
+            return self.several(out, entry, primitive.selective)
         return self.slot(out, entry)
 
-    def several(self, outs: tuple[Any, ...], entry: Any) -> tuple[Any, ...]:
+    def several(self, outs: tuple[Any, ...], entry: Any, sparse: bool = False) -> tuple[Any, ...]:
         """Slots for the outputs of one operation: the first one's entry gathers the cotangents of all."""
         first = len(self.entries)
         avals = [aval_of(o) for o in outs]
-        return tuple(self.slot(o, Several(first, avals, entry) if i == 0 else None) for i, o in enumerate(outs))
+        return tuple(self.slot(o, Several(first, avals, entry, sparse) if i == 0 else None) for i, o in enumerate(outs))
 
     def backward(self, seeds: Sequence[tuple[int, Any]], inputs: int, keep: bool) -> list[Any]:
         """Cotangents of the first `inputs` slots, given those of some outputs. Without `keep` the tape is consumed."""
@@ -160,12 +165,12 @@ class VJPTrace(Trace):
 
 
 class Several:
-    """The entry of an operation with several outputs."""
+    """The entry of an operation with several outputs. Those without a cotangent get zeros, or None if `sparse`."""
 
-    __slots__ = ("avals", "entry", "first")
+    __slots__ = ("avals", "entry", "first", "sparse")
 
-    def __init__(self, first: int, avals: list[Any], entry: Any) -> None:
-        self.first, self.avals, self.entry = first, avals, entry
+    def __init__(self, first: int, avals: list[Any], entry: Any, sparse: bool) -> None:
+        self.first, self.avals, self.entry, self.sparse = first, avals, entry, sparse
 
     def gather(self, cotangents: list[Any]) -> Any:
         mine = slice(self.first, self.first + len(self.avals))
@@ -174,7 +179,7 @@ class Several:
         if all(g is None for g in got):
             return None
         return tuple(
-            np.zeros(a.shape, a.dtype) if g is None else g.dense() if g.__class__ is Scattered else g
+            (None if self.sparse else np.zeros(a.shape, a.dtype)) if g is None else g.dense() if g.__class__ is Scattered else g
             for g, a in zip(got, self.avals, strict=True)
         )
 

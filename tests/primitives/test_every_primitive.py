@@ -20,6 +20,7 @@ from fnad.testing.audit import check_primitive, foretells
 
 from . import samples_indexing as samples_indexing  # registers its samples
 from . import samples_linalg as samples_linalg
+from . import samples_nn as samples_nn
 from .samples import SAMPLES, Sample
 
 for module in pkgutil.iter_modules(fnad.primitives.__path__):

@@ -1,0 +1,197 @@
+"""Two-dimensional convolution (a correlation, as in neural networks) and its two transposes.
+
+    out[n, o, i, j] = sum over c, u, v of x[n, c, i * stride + u * dilation - before, ...] w[o, c, u, v]
+
+Three bilinear maps, each of whose transposes are the other two. Each runs as matrix products over the windows of a few
+images at a time, so that the copies of the windows stay in the cache and are never kept for the backward pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.core.aval import Aval, aval_of, result_dtype, shape_of
+from fnad.errors import ShapeError
+from fnad.primitives._families import Bilinear, Pullback
+from fnad.primitives.linalg import matmul
+from fnad.primitives.windows import Padding, Pair, crop_plane, fold, pad_plane, padded_size, unfold, view_windows, window_counts
+
+_WORK = 1 << 19  # bytes of windows that are copied out at once
+
+
+def _windows(x: Any, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    """(n, c, h, w) -> (n, [groups,] c / groups * kh * kw, oh * ow), for tracers; no axis for one group."""
+    many = unfold(pad_plane(x, padding), kernel=kernel, stride=stride, dilation=dilation)
+    n, c, kh, kw, oh, ow = shape_of(many)
+    return np.reshape(many, (n, *_grouped(groups, c * kh * kw), oh * ow))
+
+
+def _grouped(groups: int, size: int) -> tuple[int, ...]:
+    return (size,) if groups == 1 else (groups, size // groups)
+
+
+def _t(x: Any) -> Any:
+    return np.swapaxes(x, -1, -2)
+
+
+def _chunks(x: Any, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Iterator[tuple[slice, Any]]:
+    """The windows of some images after the other: (which images, (images, groups, c / groups * kh * kw, oh * ow))."""
+    n, c, h, w = x.shape
+    counts = window_counts("conv2d", (h, w), kernel, stride, dilation, padding)
+    rows, columns = c // groups * math.prod(kernel), math.prod(counts)
+    if kernel == stride == (1, 1) and not any(map(any, padding)):
+        yield slice(0, n), np.reshape(x, (n, groups, rows, columns))
+        return
+    step = max(1, min(n, _WORK // max(1, groups * rows * columns * x.itemsize)))
+    work = np.empty((step, groups, rows, columns), x.dtype)
+    for start in range(0, n, step):
+        part = x[start : start + step]
+        found = work[: len(part)]
+        np.copyto(found.reshape(len(part), c, *kernel, *counts), view_windows(pad_plane(part, padding), kernel, stride, dilation, counts))
+        yield slice(start, start + len(part)), found
+
+
+class _Convolution(Bilinear):
+    """What the three maps share. Parameters: stride, padding, dilation, groups, and sizes that cannot be told from the arguments."""
+
+    def check(self, x: Sequence[int], w: Sequence[int], groups: int) -> None:
+        if len(x) != 4 or len(w) != 4 or x[1] != w[1] * groups or w[0] % groups:
+            raise ShapeError(
+                "conv2d: input (n, c, h, w) and weight (o, c / groups, kh, kw), where groups divides c and o",
+                got={"input": tuple(x), "weight": tuple(w), "groups": groups},
+            )
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool], **params: Any) -> Any:
+        """Examples become images where only those are batched; otherwise they become groups."""
+        size = next(shape_of(a)[0] for a, b in zip(args, batched, strict=True) if b)
+        if tuple(batched) == (True, False) and self is not conv2d_weight:
+            first, second = args
+            out = self(np.reshape(first, (size * shape_of(first)[1], *shape_of(first)[2:])), second, **params)
+            return np.reshape(out, (size, shape_of(first)[1], *shape_of(out)[1:]))
+        if size == 0:  # no groups at all
+            one = self.infer(*(Aval(shape_of(a)[b:], aval_of(a).dtype) for a, b in zip(args, batched, strict=True)), **params)
+            return np.zeros((0, *one.shape), one.dtype)
+        full = [a if b else np.broadcast_to(a, (size, *shape_of(a))) for a, b in zip(args, batched, strict=True)]
+        first, second = (self.as_channels(a) if images else _joined(a) for a, images in zip(full, self.of_images, strict=True))
+        out = self(first, second, **{**params, "groups": size * params["groups"]})
+        if self is conv2d_weight:
+            return np.reshape(out, (size, shape_of(out)[0] // size, *shape_of(out)[1:]))
+        n, channels, *rest = shape_of(out)
+        return np.moveaxis(np.reshape(out, (n, size, channels // size, *rest)), 1, 0)
+
+    of_images = (True, False)
+
+    @staticmethod
+    def as_channels(x: Any) -> Any:
+        """(batch, n, c, h, w) -> (n, batch * c, h, w)"""
+        b, n, c, *rest = shape_of(x)
+        return np.reshape(np.moveaxis(x, 0, 1), (n, b * c, *rest))
+
+
+def _joined(w: Any) -> Any:
+    """(batch, o, ...) -> (batch * o, ...)"""
+    b, o, *rest = shape_of(w)
+    return np.reshape(w, (b * o, *rest))
+
+
+class Conv2d(_Convolution):
+    """(n, c, h, w), (o, c / groups, kh, kw) -> (n, o, oh, ow)"""
+
+    def infer(self, x: Aval, w: Aval, *, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Aval:
+        self.check(x.shape, w.shape, groups)
+        counts = window_counts("conv2d", x.shape[2:], w.shape[2:], stride, dilation, padding)  # type: ignore[arg-type]
+        return Aval((x.shape[0], w.shape[0], *counts), result_dtype(x, w))
+
+    def impl(self, x: Any, w: Any, *, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+        self.check(x.shape, w.shape, groups)
+        counts = window_counts("conv2d", x.shape[2:], w.shape[2:], stride, dilation, padding)
+        out = np.empty((x.shape[0], groups, w.shape[0] // groups, math.prod(counts)), np.result_type(x, w))
+        matrix = np.reshape(w, (groups, w.shape[0] // groups, math.prod(w.shape[1:])))
+        for where, windows in _chunks(x, w.shape[2:], stride, padding, dilation, groups):
+            np.matmul(matrix, windows, out=out[where])
+        return out.reshape(x.shape[0], w.shape[0], *counts)
+
+    def compose(self, x: Any, w: Any, *, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+        o, _, *kernel = shape_of(w)
+        windows = _windows(x, (kernel[0], kernel[1]), stride, padding, dilation, groups)
+        counts = window_counts("conv2d", shape_of(x)[2:], kernel, stride, dilation, padding)  # type: ignore[arg-type]
+        out = matmul(np.reshape(w, (*_grouped(groups, o), math.prod(shape_of(w)[1:]))), windows)
+        return np.reshape(out, (shape_of(x)[0], o, *counts))
+
+    def vjp(self, out: Any, x: Any, w: Any, **params: Any) -> Sequence[Pullback]:
+        size, kernel = shape_of(x)[2:], shape_of(w)[2:]
+        return (lambda g: conv2d_input(g, w, size=size, **params), lambda g: conv2d_weight(x, g, kernel=kernel, **params))
+
+
+class Conv2dInput(_Convolution):
+    """The transpose in the images: (n, o, oh, ow), (o, c / groups, kh, kw) -> (n, c, *size)"""
+
+    def infer(self, g: Aval, w: Aval, *, size: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Aval:
+        self.check((g.shape[0], w.shape[1] * groups, *size), w.shape, groups)
+        return Aval((g.shape[0], w.shape[1] * groups, *size), result_dtype(g, w))
+
+    def impl(self, g: Any, w: Any, *, size: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+        n, o, *counts = g.shape
+        _, c, *kernel = w.shape
+        rows, columns, inner = c * math.prod(kernel), math.prod(counts), padded_size(size, padding)
+        out = np.empty((n, groups * c, *size), np.result_type(g, w))
+        matrix = _t(np.reshape(w, (groups, o // groups, rows)))
+        step = max(1, min(n, _WORK // max(1, groups * rows * columns * out.itemsize)))
+        work = np.empty((step, groups, rows, columns), out.dtype)
+        for start in range(0, n, step):
+            part = g[start : start + step]
+            windows = work[: len(part)]
+            np.matmul(matrix, np.reshape(part, (len(part), groups, o // groups, columns)), out=windows)
+            windows = windows.reshape(len(part), groups * c, *kernel, *counts)
+            out[start : start + len(part)] = crop_plane(fold.impl(windows, size=inner, stride=stride, dilation=dilation), padding)
+        return out
+
+    def compose(self, g: Any, w: Any, *, size: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+        n, o, *counts = shape_of(g)
+        _, c, *kernel = shape_of(w)
+        matrix = _t(np.reshape(w, (*_grouped(groups, o), c * math.prod(kernel))))
+        windows = matmul(matrix, np.reshape(g, (n, *_grouped(groups, o), math.prod(counts))))
+        windows = np.reshape(windows, (n, groups * c, *kernel, *counts))
+        return crop_plane(fold(windows, size=padded_size(size, padding), stride=stride, dilation=dilation), padding)
+
+    def vjp(self, out: Any, g: Any, w: Any, *, size: Pair, **params: Any) -> Sequence[Pullback]:
+        kernel = shape_of(w)[2:]
+        return (lambda c: conv2d(c, w, **params), lambda c: conv2d_weight(c, g, kernel=kernel, **params))
+
+
+class Conv2dWeight(_Convolution):
+    """The transpose in the weight: (n, c, h, w), (n, o, oh, ow) -> (o, c / groups, *kernel)"""
+
+    of_images = (True, True)
+
+    def infer(self, x: Aval, g: Aval, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Aval:
+        shape = (g.shape[1], x.shape[1] // groups, *kernel)
+        self.check(x.shape, shape, groups)
+        return Aval(shape, result_dtype(x, g))
+
+    def impl(self, x: Any, g: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+        n, o, *counts = g.shape
+        out = np.zeros((groups, o // groups, x.shape[1] // groups * math.prod(kernel)), np.result_type(x, g))
+        rows = np.reshape(g, (n, groups, o // groups, math.prod(counts)))
+        for where, windows in _chunks(x, kernel, stride, padding, dilation, groups):
+            out += np.add.reduce(np.matmul(rows[where], _t(windows)), axis=0)
+        return out.reshape(o, x.shape[1] // groups, *kernel)
+
+    def compose(self, x: Any, g: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+        n, o, *counts = shape_of(g)
+        windows = _windows(x, kernel, stride, padding, dilation, groups)
+        rows = np.reshape(g, (n, *_grouped(groups, o), math.prod(counts)))
+        return np.reshape(np.sum(matmul(rows, _t(windows)), axis=0), (o, shape_of(x)[1] // groups, *kernel))
+
+    def vjp(self, out: Any, x: Any, g: Any, *, kernel: Pair, **params: Any) -> Sequence[Pullback]:
+        size = shape_of(x)[2:]
+        return (lambda c: conv2d_input(g, c, size=size, **params), lambda c: conv2d(x, c, **params))
+
+
+conv2d = Conv2d("conv2d")
+conv2d_input = Conv2dInput("conv2d_input")
+conv2d_weight = Conv2dWeight("conv2d_weight")
