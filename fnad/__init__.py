@@ -15,9 +15,11 @@ from fnad import errors as errors
 from fnad import numpy as numpy  # importing it registers what NumPy functions mean for tracers
 from fnad import tree as tree
 from fnad import typing as typing
+from fnad._version import VERSION
 from fnad.core.dispatch import implements as implements
 from fnad.core.graph import eval_shape as eval_shape
 from fnad.core.graph import make_graph as make_graph
+from fnad.jit import jit as jit
 from fnad.numpy.at import at as at
 from fnad.transforms.checkpoint import checkpoint as checkpoint
 from fnad.transforms.custom import custom_jvp as custom_jvp
@@ -39,17 +41,42 @@ if TYPE_CHECKING:
     from fnad import optim as optim
     from fnad import scipy as scipy
     from fnad import testing as testing
+    from fnad.caching import cache_info as cache_info
+    from fnad.caching import clear_cache as clear_cache
+    from fnad.control.cond import cond as cond
+    from fnad.control.cond import switch as switch
+    from fnad.control.scan import associative_scan as associative_scan
+    from fnad.control.scan import map as map
+    from fnad.control.scan import scan as scan
+    from fnad.control.while_loop import fori_loop as fori_loop
+    from fnad.control.while_loop import while_loop as while_loop
+    from fnad.explanation import explain as explain
 
-__version__ = "0.1.0"
+__version__ = VERSION
 _LAZY = ("nn", "optim", "scipy", "testing")
+_FUNCTIONS = {
+    "associative_scan": "control.scan",
+    "cache_info": "caching",
+    "clear_cache": "caching",
+    "cond": "control.cond",
+    "explain": "explanation",
+    "fori_loop": "control.while_loop",
+    "map": "control.scan",
+    "scan": "control.scan",
+    "switch": "control.cond",
+    "while_loop": "control.while_loop",
+}
 
 
 def __getattr__(name: str) -> Any:
+    if name in _FUNCTIONS:
+        globals()[name] = found = getattr(importlib.import_module(f"fnad.{_FUNCTIONS[name]}"), name)
+        return found
     if name in _LAZY:
         return importlib.import_module(f"fnad.{name}")
     raise AttributeError(f"module 'fnad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    hidden = {"Any", "TYPE_CHECKING", "core", "importlib", "kernels", "primitives", "transforms"}
-    return sorted(name for name in {*globals(), *_LAZY} - hidden if not name.startswith("_") or name.endswith("__"))
+    hidden = {"Any", "TYPE_CHECKING", "importlib", "caching", "core", "explanation", "kernels", "primitives", "transforms"}
+    return sorted(name for name in {*globals(), *_LAZY, *_FUNCTIONS} - hidden if not name.startswith("_") or name.endswith("__"))

@@ -1,0 +1,123 @@
+"""Which loops run on several cores, and what each part of them keeps to itself.
+
+A loop is cut into parts whose number depends on its size alone. Each part accumulates into memory of its own, and the parts
+are combined in order, so the bits of a result do not depend on how many threads took part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, Store, stores
+from fnad.kernels.codegen import graph as expressions
+
+GRAIN = 1 << 17  # operations that are worth a part of their own
+PARTS = 32
+_PRODUCT_GRAIN = 1 << 21  # multiplications that are worth a block of their own
+_BLOCKS = 8
+PRIVATE_BYTES = 1 << 16  # largest accumulator that each part gets a copy of
+
+
+class Parts:
+    """How a loop is cut: `count` parts of `length` iterations, and the buffers each part has its own copy of."""
+
+    __slots__ = ("count", "length", "private", "size")
+
+    def __init__(self, count: int, length: int) -> None:
+        self.count, self.length = count, length
+        self.size: Any = None  # length as an expression
+        self.private: dict[Buffer, str | None] = {}  # how the copies are combined; None: only used within a part
+
+
+def split(nodes: Sequence[Node], fuser: Any) -> None:
+    """Mark the loops of a program that are to run in parts."""
+    outside: dict[Buffer, int] = {}
+    for node in nodes:
+        for b in set(_buffers(node)):
+            outside[b] = outside.get(b, 0) + 1
+    for node in nodes:
+        if isinstance(node, Gemm):
+            _split_product(node)
+        if isinstance(node, Loop):
+            if node.sequential:
+                continue
+            count = min(PARTS, node.extent, int(_work(node)) // GRAIN)
+            if count > 1:
+                parts = Parts(count, -(-node.extent // count))
+                parts.count = -(-node.extent // parts.length)
+                if _separable(node, fuser, outside, parts):
+                    node.parts = parts
+
+
+def _split_product(g: Gemm) -> None:
+    """A large product runs in blocks of rows (of matrices, in a stack): each block on one thread of BLAS."""
+    length = g.batch if g.batch > 1 else g.m
+    count = min(_BLOCKS, length, g.batch * g.m * g.n * g.k // _PRODUCT_GRAIN)
+    if count > 1:
+        rows = -(-length // count)
+        g.parts = Parts(count, rows if g.batch > 1 else -(-rows // 8) * 8)
+
+
+def _buffers(node: Node) -> Iterator[Buffer]:
+    if isinstance(node, Gemm):
+        yield from (node.out.root, *(b.root for b in node.inputs))
+    elif isinstance(node, Host):
+        yield from (b.root for b in (*node.inputs, *node.outputs) if isinstance(b, Buffer))
+    else:
+        for s in stores(node):
+            yield s.buffer.root
+            yield from (b.root for b, _ in s.loads.values())
+
+
+def _work(node: Node) -> float:
+    if isinstance(node, Loop):
+        return node.extent * sum(_work(child) for child in node.body)
+    if isinstance(node, Store):
+        return sum(8 if e.op in ("div", "sqrt", "call") else 1 for e in expressions.ordered([node.value])) + len(node.loads)
+    return math.inf
+
+
+def _separable(loop: Loop, fuser: Any, outside: dict[Buffer, int], parts: Parts) -> bool:
+    """Whether iterations only meet in accumulators; fills in what is private to a part."""
+    if any(isinstance(child, Gemm | Host) or (isinstance(child, Loop) and child.sequential) for child in _inner(loop)):
+        return False
+    var = fuser.canonical(loop.var)
+    written: dict[Buffer, list[Store]] = {}
+    for s in stores(loop):
+        written.setdefault(s.buffer.root, []).append(s)
+    reads: dict[Buffer, list[Any]] = {}
+    for s in stores(loop):
+        for b, index in s.loads.values():
+            reads.setdefault(b.root, []).append((b, index))
+    for root, found in written.items():
+        everywhere = [(s.buffer, s.index) for s in found] + reads.get(root, [])
+        axes = {_own_axis(b, index, var, fuser) for b, index in everywhere}
+        if root.kind == "temp" and outside[root] == 1:
+            stored = {a for a in axes if a is not None} & set(root.axes)
+            if not (len(axes) == 1 and stored):
+                parts.private[root] = None
+            continue
+        if len(axes) == 1 and None not in axes:
+            continue
+        ways = {s.combine for s in found}
+        if root in reads or len(ways) != 1 or None in ways or root.bytes > PRIVATE_BYTES:
+            return False
+        parts.private[root] = found[0].combine
+    return True
+
+
+def _inner(loop: Loop) -> Iterator[Node]:
+    for child in loop.body:
+        yield child
+        if isinstance(child, Loop):
+            yield from _inner(child)
+
+
+def _own_axis(buffer: Buffer, index: Sequence[Any], var: Any, fuser: Any) -> int | None:
+    """The axis of an access that is the loop's counter; None if there is no such axis, or the access goes through a view."""
+    if buffer is not buffer.root:
+        return None
+    found = [k for k, e in enumerate(index) if fuser.canonical(e) is var]
+    return found[0] if len(found) == 1 else None

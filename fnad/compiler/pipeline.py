@@ -1,0 +1,344 @@
+"""A graph as a native program: planned, printed, keyed by its text, compiled once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad._numba import threads
+from fnad._scipy import one_blas_thread
+from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, touched
+from fnad.compiler.schedule import Schedule
+from fnad.compiler.simplify import is_uniform
+from fnad.compiler.simplify import simplify as simplify
+from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
+from fnad.core.graph import Graph, Literal
+from fnad.kernels.codegen import expr as ex
+from fnad.kernels.codegen.guard import expected, guard
+from fnad.kernels.codegen.load import native
+from fnad.kernels.codegen.text import describe
+
+_ALIGN = 64
+empty, asarray = np.empty, np.asarray
+_ZERO, _ONE = ex.const(0, "i64"), ex.const(1, "i64")
+_UNUSED = np.empty(0)  # stands where a constant is written into the code
+
+
+class Program:
+    """What a native part of a schedule needs to be printed: nodes, addresses, names."""
+
+    def __init__(self, schedule: Schedule, nodes: Sequence[Node], slots: dict[Buffer, int]) -> None:
+        self.schedule, self.nodes, self._slots = schedule, nodes, slots
+        self.name = ""
+        self.roots = sorted({b.root for n in nodes for side in touched(n) for b in side}, key=lambda b: int(b.name[1:]))
+        self._variables: dict[Any, list[str]] = {}
+        self._entries: dict[Buffer, Any] = {}
+        for var in schedule.fuser.merged():
+            self._variables.setdefault(schedule.fuser.canonical(var), []).append(var.attr)
+
+    def slot(self, root: Buffer) -> int:
+        return self._slots[root]
+
+    def strides(self, buffer: Buffer) -> list[Any]:
+        return strides(buffer, self.schedule)
+
+    def offset(self, buffer: Buffer, index: Sequence[Any]) -> Any:
+        """Where an entry lies in a buffer's memory, in entries; None is the beginning."""
+        total = None
+        for axis in buffer.axes:
+            if buffer.shape[axis] == 1 or index[axis] is _ZERO:
+                continue
+            stride = self.strides(buffer)[axis]
+            term = index[axis] if stride is _ONE else index[axis] * stride
+            total = term if total is None else total + term
+        if buffer.shift is not None:
+            total = buffer.shift if total is None else total + buffer.shift
+        return total
+
+    def entries(self, buffer: Buffer) -> Any:
+        """How many entries of a buffer are stored, as an expression."""
+        if buffer not in self._entries:
+            self._entries[buffer] = self.schedule.numbers.size(buffer.bytes // buffer.dtype.itemsize)
+        return self._entries[buffer]
+
+    def variables(self, loop: Loop) -> list[str]:
+        """The names that a loop's counter goes by: its own, and those of the loops merged into it."""
+        return [loop.var.attr, *self._variables.get(loop.var, ())]
+
+
+def strides(buffer: Buffer, schedule: Schedule) -> list[Any]:
+    """Steps in memory along each stored axis, as expressions; 1 along the last."""
+    root = buffer.root
+    if root is not buffer and (root.shape, root.axes) == (buffer.shape, buffer.axes):
+        return strides(root, schedule)  # the same expressions, so that LLVM sees where both are accessed at the same place
+    if buffer.strides is None:
+        out: list[Any] = [None] * len(buffer.shape)
+        step = 1
+        for axis in reversed(buffer.axes):
+            out[axis] = schedule.numbers.size(step)
+            step *= buffer.shape[axis]
+        buffer.strides = out
+    return buffer.strides
+
+
+class Executable:
+    """A compiled graph. Call it with the inputs as C-contiguous arrays of the recorded shapes and dtypes."""
+
+    def __init__(self, graph: Graph, donated: frozenset[int] = frozenset()) -> None:
+        self.graph = graph
+        schedule = self.schedule = Schedule.of(graph, donated)
+        self.work_bytes = plan(schedule)
+        slots: dict[Buffer, int] = {}
+        for b in schedule.buffers:
+            if b.kind == "input":
+                slots[b] = b.position
+        first = len(graph.inputs) + len(graph.constants)
+        self.results = [b for b in schedule.buffers if b.kind == "output"]
+        self.results.sort(key=lambda b: b.position)
+        for k, b in enumerate(b for b in self.results if b.root is b):
+            slots[b] = first + k
+        self.slots = slots
+        self.steps: list[Any] = []
+        self.programs: list[Program] = []
+        self.texts: list[str] = []
+        part: list[Node] = []
+        for node in [*schedule.nodes, None]:
+            if node is None or isinstance(node, Host):
+                if part:
+                    self.steps.append(self._native(part, slots))
+                    part = []
+                if node is not None:
+                    self.steps.append(node)
+            else:
+                part.append(node)
+        self.sizes = np.array(schedule.numbers.sizes or [0], np.int64)
+        self.literals = np.array(schedule.numbers.literals or [0], np.float64)
+        self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
+        self.outs = [(b.shape, b.dtype) for b in self.results if b.root is b]
+        self._taken = [(k, b.root.position) for k, b in enumerate(self.results) if b.root is not b]
+        self._given = frozenset(p for _, p in self._taken)
+        self._numbers = self.sizes.ctypes.data, self.literals.ctypes.data
+        self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
+        avals = [*(v.aval for v in graph.inputs), *map(aval_of, self.constants)]
+        self._expected = expected([a.shape for a in avals], [a.dtype for a in avals], self._given)
+        self._wanted = self._expected.ctypes.data
+        self._guard = guard()
+        self._points = [(k, v.aval.weak) for k, v in enumerate(graph.inputs) if v.aval.shape == ()]
+        self._scalars = [k for k, b in enumerate(self.results) if b.shape == ()]
+        self._blas = one_blas_thread() if any("gemm" in text for text in self.texts) else None
+        self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in schedule.nodes)
+        self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
+
+    def _native(self, nodes: list[Node], slots: dict[Buffer, int]) -> Any:
+        program = Program(self.schedule, nodes, slots)
+        text = describe(program)
+        self.programs.append(program)
+        self.texts.append(text)
+        program.name = "f" + hashlib.sha256(text.encode()).hexdigest()[:24]
+        self.schedule.numbers.closed = True  # the text has named them all
+        try:
+            return native(program.name, text, program)
+        finally:
+            self.schedule.numbers.closed = False
+
+    def runner(self) -> Callable[[list[Any]], Any]:
+        """`__call__` for the common case, with everything that is always the same looked up once."""
+        plain = not (self._points or self._checked or self._taken or self._parallel or any(isinstance(s, Host) for s in self.steps))
+        if not plain or len(self.steps) != 1 or self.work_bytes > _ALIGN or len(self.outs) != 1 or self.outs[0][0] == ():
+            return self
+        check, wanted, step, constants = self._guard, self._wanted, self.steps[0], self.constants
+        (shape, dtype), (sizes, literals) = self.outs[0], self._numbers
+        keep = self.sizes, self.literals, self._expected  # what the addresses point to
+
+        def run(inputs: list[Any], keep: Any = keep) -> list[Any] | None:
+            out = empty(shape, dtype)
+            arrays = (*inputs, *constants, out)
+            address = id(arrays)
+            if not check(address, wanted):
+                return None
+            step(address, sizes, literals, 0)
+            return [out]
+
+        return run
+
+    def convert(self, inputs: Sequence[Any]) -> list[Any]:
+        """The outputs for inputs and closed-over arrays of any layout, Python scalars included."""
+        arrays = [as_argument(x, v.aval) for x, v in zip(inputs, self.graph.inputs, strict=True)]
+        outs = self.call(arrays)
+        if outs is None:
+            arrays = [np.array(x) if k in self._given else x for k, x in enumerate(arrays)]
+            outs = self.call(arrays, tuple(as_argument(x, aval_of(x)) for x in self.constants))
+        if outs is None:
+            raise TypeError("arguments of a compiled function changed while it was called")
+        return outs
+
+    def __call__(self, inputs: list[Any]) -> list[Any] | None:
+        """The outputs; None if an input (or a closed-over array) is not as it was recorded."""
+        for k, weak in self._points:
+            x = inputs[k]
+            if weak:
+                if x.__class__ not in PYTHON_SCALARS:
+                    return None
+                inputs[k] = asarray(x)
+            elif isinstance(x, np.generic):
+                inputs[k] = asarray(x)
+        return self.call(inputs)
+
+    def call(self, inputs: list[Any], constants: tuple[Any, ...] | None = None) -> list[Any] | None:
+        """As `__call__`, for arrays only."""
+        outs = [empty(shape, dtype) for shape, dtype in self.outs]
+        arrays = (*inputs, *(self.constants if constants is None else constants), *outs)
+        address = id(arrays)
+        if not self._guard(address, self._wanted):
+            return None
+        try:
+            work, base = self._work.pop()
+        except IndexError:
+            work, base = self._workspace()
+        if self._blas is None:
+            self._run(arrays, work, base)
+        else:
+            with self._blas:
+                self._run(arrays, work, base)
+        self._work.append((work, base))
+        if self._checked:
+            self._check(work, base)
+        for k, position in self._taken:
+            outs.insert(k, inputs[position])
+        for k in self._scalars:
+            outs[k] = outs[k][()]
+        return outs
+
+    def _run(self, arrays: tuple[Any, ...], work: Any, base: int) -> None:
+        address = id(arrays)
+        sizes, literals = self._numbers
+        for step in self.steps:
+            if step.__class__ is Host:
+                self._host(step, arrays, work, base)
+            else:
+                step(address, sizes, literals, base)
+
+    def _check(self, work: Any, base: int) -> None:
+        at = base - work.ctypes.data
+        if work[at]:
+            work[at] = 0
+            raise IndexError("an index is out of bounds for the axis that it indexes (in a compiled function)")
+
+    def _workspace(self) -> tuple[Any, int]:
+        work = np.empty(self.work_bytes + _ALIGN, np.uint8)
+        work[: 2 * _ALIGN] = 0
+        base = -(-work.ctypes.data // _ALIGN) * _ALIGN
+        if self._parallel:
+            start = base - work.ctypes.data
+            work[start + 8 : start + 16].view(np.int64)[0] = threads()
+        return work, base
+
+    def _host(self, node: Host, arrays: tuple[Any, ...], work: Any, base: int) -> None:
+        """Run a primitive that is not compiled on the buffers of the program."""
+        start = base - work.ctypes.data
+
+        def array(b: Any) -> Any:
+            if b.root.kind in ("input", "output"):
+                return arrays[self.slots[b.root]].reshape(b.shape)
+            offset = start + b.root.place
+            return work[offset : offset + b.bytes].view(b.dtype).reshape(b.shape)
+
+        e = node.equation
+        inputs = [
+            v.value if isinstance(v, Literal) else array(b).item() if v.aval.weak else array(b)
+            for v, b in zip(e.inputs, node.inputs, strict=True)
+        ]
+        found = e.primitive.impl(*inputs, **e.params)
+        for b, value in zip(node.outputs, found if e.primitive.multiple else (found,), strict=True):
+            array(b)[...] = value
+
+
+def as_argument(x: Any, aval: Aval) -> np.ndarray[Any, Any]:
+    """A leaf as the program takes it: an aligned C-contiguous array of native byte order."""
+    return np.require(x, aval.dtype, ["C", "A"]) if aval.shape else np.asarray(x, aval.dtype)
+
+
+def _between_parts(nodes: Sequence[Node]) -> set[Buffer]:
+    """Buffers used by more than one native part: they cannot be registers."""
+    seen: dict[Buffer, int] = {}
+    several = set()
+    part = 0
+    for node in nodes:
+        part += isinstance(node, Host)
+        for side in touched(node):
+            several |= {b for b in side if seen.setdefault(b, part) != part}
+    return several
+
+
+def plan(schedule: Schedule) -> int:
+    """Offsets of the temporaries in one workspace, reused after their last use; its size in bytes."""
+    last: dict[Buffer, int] = {}
+    first: dict[Buffer, int] = {}
+    for k, node in enumerate(schedule.nodes):
+        for side in touched(node):
+            for b in side:
+                first.setdefault(b, k)
+                last[b] = k
+    shared, copies = _parts(schedule)
+    temps = (b for b in first if b.kind in ("temp", "carry") and (b.axes or b in shared or b in copies))
+    begins: dict[int, list[Buffer]] = {}
+    for b in sorted(temps, key=lambda b: (first[b], int(b.name[1:]))):
+        begins.setdefault(first[b], []).append(b)
+    space = _Space()
+    placed: set[Buffer] = set()
+    ends: dict[int, list[tuple[int, int]]] = {}
+    for k, node in enumerate(schedule.nodes):
+        for b in begins.get(k, ()):
+            own = -(-b.bytes // _ALIGN) * _ALIGN
+            claimed = space.claim(own * (1 + copies.get(b, 0)))
+            ends.setdefault(last[b], []).append(claimed)
+            b.place = claimed[1]
+            b.offset = schedule.numbers.size(b.place)
+            if b in copies:
+                b.spacing = schedule.numbers.size(own)
+        if isinstance(node, Loop) and node.parts is not None:
+            for b in node.parts.private:
+                if b.kind != "temp" and b not in placed:  # copies of an accumulator that is itself a result; one place for all loops
+                    placed.add(b)
+                    own = -(-b.bytes // _ALIGN) * _ALIGN
+                    b.offset = schedule.numbers.size(space.claim(own * (1 + copies[b]))[1])
+                    b.spacing = schedule.numbers.size(own)
+        space.free += ends.get(k, ())
+    return space.top
+
+
+class _Space:
+    """A workspace that grows as pieces of it are claimed; pieces that are free again are claimed first."""
+
+    def __init__(self) -> None:
+        self.free: list[tuple[int, int]] = []  # (size, offset)
+        self.top = _ALIGN  # the flag comes first
+
+    def claim(self, size: int) -> tuple[int, int]:
+        fit = min((f for f in self.free if f[0] >= size), default=None)
+        if fit is not None:
+            self.free.remove(fit)
+            return fit
+        self.top += size
+        return size, self.top - size
+
+
+def _parts(schedule: Schedule) -> tuple[set[Buffer], dict[Buffer, int]]:
+    """Temporaries that more than one thread or the host sees, and how many copies those of loops in parts need."""
+    shared = {b for node in schedule.nodes if isinstance(node, Host | Gemm) for side in touched(node) for b in side}
+    shared |= _between_parts(schedule.nodes)
+    copies: dict[Buffer, int] = {}
+    for node in schedule.nodes:
+        if isinstance(node, Gemm) and node.parts is not None:
+            node.parts.size = schedule.numbers.size(node.parts.length)
+        if isinstance(node, Loop) and node.parts is not None:
+            node.parts.size = schedule.numbers.size(node.parts.length)
+            inside = {b for side in touched(node) for b in side}
+            shared |= {b for b in inside if b.kind == "temp" and b not in node.parts.private}
+            for b in node.parts.private:
+                if node.parts.private[b] is not None or b.axes:
+                    copies[b] = max(node.parts.count, copies.get(b, 0))
+    return shared, copies

@@ -1,0 +1,186 @@
+"""The loop IR: buffers, loop nests over index spaces, stores of scalar expressions, calls of kernels.
+
+Index expressions and values are `kernels.codegen.expr` expressions. Sizes, strides and offsets are the variables s0, s1, ...
+of the program's argument vector, literals l0, l1, ... of another: the text of a program does not depend on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from fnad.kernels.codegen import expr as ex
+from fnad.typing import Shape
+
+CODES = {
+    np.dtype(np.float32): "f32", np.dtype(np.float64): "f64", np.dtype(bool): "bool", np.dtype(np.int64): "i64",
+    np.dtype(np.int32): "i32", np.dtype(np.int16): "i16", np.dtype(np.int8): "i8", np.dtype(np.uint64): "u64",
+    np.dtype(np.uint32): "u32", np.dtype(np.uint16): "u16", np.dtype(np.uint8): "u8",
+}  # fmt: skip
+
+
+class Numbers:
+    """The argument vectors of a program, filled while it is planned."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self.literals: list[float] = []
+        self.closed = False  # once a program's text is known, its numbers are
+
+    def size(self, n: int) -> Any:
+        """An index expression for a size or offset; 0 and +-1 are written into the code."""
+        if n in (0, 1, -1):
+            return ex.const(n, "i64")
+        assert not self.closed
+        self.sizes.append(int(n))
+        return ex.var(f"s{len(self.sizes) - 1}", "i64")
+
+    def literal(self, value: Any, code: str) -> Any:
+        """A scalar operand; 0, +-1 and what is no finite real number are written into the code."""
+        if code not in ("f32", "f64") or value in (0, 1, -1) or not np.isfinite(value):
+            return ex.const(value, code)
+        self.literals.append(float(value))
+        wide = ex.var(f"l{len(self.literals) - 1}", "f64")
+        return wide if code == "f64" else ex.cast(wide, code)
+
+
+class Buffer:
+    """Memory of a program: an argument, a result, or a temporary. Entries lie in C order.
+
+    `axes` are the axes that are stored; a temporary whose other axes are loops around all its uses needs only these.
+    """
+
+    __slots__ = ("axes", "code", "dtype", "kind", "name", "offset", "place", "position", "root", "shape", "shift", "spacing", "strides")
+
+    def __init__(self, name: str, shape: Shape, dtype: Any, kind: str, position: int = -1, root: Buffer | None = None) -> None:
+        self.name, self.shape, self.dtype, self.kind, self.position = name, shape, np.dtype(dtype), kind, position
+        self.code = CODES.get(self.dtype, "")  # no code: only the host computes with it
+        self.axes = tuple(range(len(shape)))
+        self.strides: list[Any] | None = None
+        self.offset: Any = None  # where it begins in the workspace, as an expression and as a number
+        self.place = 0
+        self.shift: Any = None  # of a part of another buffer: where it begins there, in entries
+        self.spacing: Any = None  # bytes between the copies of the parts of a loop
+        self.root: Buffer = root.root if root is not None else self  # the memory that a reshape shares
+
+    @property
+    def bytes(self) -> int:
+        n = self.dtype.itemsize
+        for a in self.axes:
+            n *= self.shape[a]
+        return n
+
+    @property
+    def is_register(self) -> bool:
+        """A temporary of one entry that only loops use."""
+        return self.kind == "temp" and not self.axes and self.offset is None
+
+    def __repr__(self) -> str:
+        return f"{self.name}:{self.dtype}[{','.join(str(self.shape[a]) for a in self.axes)}]"
+
+
+Index: TypeAlias = tuple[Any, ...]
+Access: TypeAlias = tuple[Buffer, Index]
+
+
+class Store:
+    """`buffer[index] = value`, or `buffer[index] = combine(buffer[index], value)`; `loads` names what value reads."""
+
+    __slots__ = ("buffer", "combine", "index", "loads", "value")
+
+    def __init__(self, buffer: Buffer, index: Index, value: Any, loads: dict[str, Access], combine: str | None = None) -> None:
+        self.buffer, self.index, self.value, self.loads, self.combine = buffer, index, value, loads, combine
+
+    def accesses(self) -> Iterator[Access]:
+        yield from self.loads.values()
+        if self.combine:
+            yield self.buffer, self.index
+
+
+class Loop:
+    """`for var in range(extent)` over a body; `size` is the extent as an expression. Knows which buffers it touches."""
+
+    __slots__ = ("body", "extent", "parts", "read", "sequential", "size", "var", "written")
+
+    def __init__(self, var: Any, extent: int, size: Any, body: list[Any], sequential: bool = False) -> None:
+        self.sequential = sequential  # iterations depend on each other and stay together
+        self.parts: Any = None
+        self.var, self.extent, self.size, self.body = var, extent, size, body
+        self.written: set[Buffer] = set()
+        self.read: set[Buffer] = set()
+        for child in body:
+            self.absorb(child)
+
+    def absorb(self, node: Any) -> None:
+        written, read = touched(node)
+        self.written |= written
+        self.read |= read
+
+
+class Gemm:
+    """`out[b] = left[b] @ right[b]` for all b; a flag says that an operand is stored transposed.
+
+    `guard` is that of `Call`.
+    """
+
+    __slots__ = ("batch", "guard", "inputs", "k", "left", "m", "n", "numbers", "out", "parts", "right")
+
+    def __init__(
+        self,
+        out: Buffer,
+        left: tuple[Buffer, bool, bool],
+        right: tuple[Buffer, bool, bool],
+        dims: tuple[int, ...],
+        numbers: Any,
+        guard: tuple[bool, bool] = (False, False),
+    ) -> None:
+        self.out, self.left, self.right, self.numbers = out, left, right, numbers
+        self.batch, self.m, self.n, self.k = dims
+        self.guard = guard
+        self.parts: Any = None
+        self.inputs = (left[0], right[0])
+
+
+class Host:
+    """A primitive that is not compiled: Python calls its `impl` between the native parts."""
+
+    __slots__ = ("equation", "inputs", "outputs")
+
+    def __init__(self, equation: Any, inputs: tuple[Any, ...], outputs: tuple[Buffer, ...]) -> None:
+        self.equation, self.inputs, self.outputs = equation, inputs, outputs
+
+
+Node: TypeAlias = Loop | Store | Gemm | Host
+
+
+def touched(node: Node) -> tuple[set[Buffer], set[Buffer]]:
+    """Buffers a node writes, and buffers it reads."""
+    if isinstance(node, Loop):
+        return node.written, node.read
+    if isinstance(node, Store):
+        read = {b.root for b, _ in node.loads.values()}
+        return {node.buffer.root}, read | {node.buffer.root} if node.combine else read
+    if isinstance(node, Gemm):
+        return {node.out.root}, {b.root for b in node.inputs}
+    return {b.root for b in node.outputs}, {b.root for b in node.inputs if isinstance(b, Buffer)}
+
+
+def accesses(node: Node, root: Buffer) -> list[Access]:
+    """Every access to a buffer or a view of it in a node."""
+    out = []
+    for s in stores(node):
+        if s.buffer.root is root:
+            out.append((s.buffer, s.index))
+        out += [(b, index) for b, index in s.loads.values() if b.root is root]
+    return out
+
+
+def stores(node: Node) -> Iterator[Store]:
+    """All stores in a node, in order."""
+    if isinstance(node, Store):
+        yield node
+    elif isinstance(node, Loop):
+        for child in node.body:
+            yield from stores(child)
