@@ -10,8 +10,11 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of, shape_of
 from fnad.core.tracer import Tracer
-from fnad.errors import DTypeError, ShapeError, TreeError
+from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from fnad.typing import PyTree
+
+KERNEL_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+"""What the kernels compute in; leaves of other dtypes are updated by the same formulas in NumPy."""
 
 
 class Optimizer(NamedTuple):
@@ -73,12 +76,13 @@ def update_leaves(rule: Callable[..., tuple[Any, ...]], grads: PyTree, state: An
     Args:
         rule: `rule(gradient, parameter, *state leaves) -> (update, *new state leaves)`.
         grads: A pytree like params; None in place of a leaf skips it.
-        state: A NamedTuple of pytrees like params.
-        params: The parameters; None if the rule does not read them (it then gets the last state leaf).
+        state: A NamedTuple of pytrees like params, of which the first is the step; None in place of a whole field that is not used.
+        params: The parameters; None if the rule does not read them (it then gets the leaf of the second field).
     """
-    like = f"state.{state._fields[-1]}" if params is None else "params"
-    leaves, spec = tree.flatten(state[-1] if params is None else params, is_none)
-    named = {"grads": grads, **{f"state.{field}": entry for field, entry in zip(state._fields, state, strict=True)}}
+    like = f"state.{state._fields[1]}" if params is None else "params"
+    leaves, spec = tree.flatten(state[1] if params is None else params, is_none)
+    used = {field: entry for field, entry in zip(state._fields, state, strict=True) if entry is not None}
+    named = {"grads": grads, **{f"state.{field}": entry for field, entry in used.items()}}
     columns = [tree.flatten_as(spec, entry, name, like, is_none) for name, entry in named.items()]
     results: list[list[Any]] = [[] for _ in columns]
     for i, (p, *entries) in enumerate(zip(leaves, *columns, strict=True)):
@@ -98,7 +102,18 @@ def update_leaves(rule: Callable[..., tuple[Any, ...]], grads: PyTree, state: An
         for column, x in zip(results, row, strict=True):
             column.append(x)
     updates, *new = (tree.unflatten(spec, column) for column in results)
-    return updates, type(state)(*new)
+    return updates, state._replace(**dict(zip(used, new, strict=True)))
+
+
+def zeros_like(params: PyTree) -> tuple[PyTree, PyTree]:
+    """What a state begins with: a step of 0 for each leaf, and zeros of its shape and dtype."""
+    leaves, spec = tree.flatten(params)
+    avals = [aval_of(p) for p in leaves]
+    for a, path in zip(avals, tree.paths(spec), strict=True):
+        if a.dtype.kind not in "biufc":
+            raise DTypeError("parameters are arrays of numbers", got={f"params{path}": a.dtype}, fix="keep other leaves out of params")
+    steps = tree.unflatten(spec, [np.zeros((), np.int64) for _ in leaves])
+    return steps, tree.unflatten(spec, [np.zeros(a.shape, a.dtype) for a in avals])
 
 
 def is_none(x: Any) -> bool:
@@ -124,6 +139,27 @@ def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     if shape_of(x) != ():
         raise ShapeError("a hyperparameter is one number", got={"value": aval_of(x)}, fix="a schedule returns a scalar, of shape ()")
     return x.astype(dtype) if isinstance(x, Tracer) else dtype.type(x)
+
+
+def is_zero(x: Any) -> bool:
+    """Whether a hyperparameter is known to be 0; a traced one is not."""
+    return not isinstance(x, Tracer) and bool(x == 0)
+
+
+def as_array(x: Any) -> Any:
+    """NumPy's scalars as arrays of shape (), as leaves are."""
+    return np.asarray(x) if isinstance(x, np.generic) else x
+
+
+def check_numbers(given: dict[str, Any], signed: tuple[str, ...] = ()) -> None:
+    """Hyperparameters are single numbers that are not negative, but for some; functions of the step are not looked at."""
+    for name, x in given.items():
+        if callable(x):
+            continue
+        if shape_of(x) != ():
+            raise ShapeError(f"Invalid {name}: it must be one number", got={"shape": shape_of(x)})
+        if name not in signed and not isinstance(x, Tracer) and x < 0:
+            raise ArgumentError(f"Invalid {name}: {x}", fix="it must not be negative")
 
 
 def check_like(x: Any, p: Any, what: str, like: str, i: int, spec: tree.Spec) -> None:

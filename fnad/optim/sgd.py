@@ -8,15 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad import tree
-from fnad.core.aval import aval_of, shape_of
+from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError
+from fnad.errors import ArgumentError, TreeError
 from fnad.kernels import update as kernels
-from fnad.optim.base import Optimizer, cast, own, update_leaves
+from fnad.optim.base import KERNEL_DTYPES, Optimizer, as_array, cast, check_numbers, is_zero, own, update_leaves, zeros_like
 from fnad.typing import Array, PyTree
-
-_KERNEL_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class SGDState(NamedTuple):
@@ -82,8 +79,9 @@ def sgd(
     Reference: `torch.optim.SGD` of PyTorch 2.13; Sutskever et al., On the importance of initialization and momentum in
     deep learning, ICML 2013 (PyTorch multiplies the whole buffer by lr).
     """
-    _check_numbers({"learning rate": lr, "momentum value": momentum, "dampening value": dampening, "weight_decay value": weight_decay})
-    if nesterov and (_is_zero(momentum) or not _is_zero(dampening)):
+    given = {"learning rate": lr, "momentum value": momentum, "dampening value": dampening, "weight_decay value": weight_decay}
+    check_numbers(given, signed=("dampening value",))
+    if nesterov and (is_zero(momentum) or not is_zero(dampening)):
         raise ArgumentError("Nesterov momentum requires a momentum and zero dampening", got={"momentum": momentum, "dampening": dampening})
     rule = _SGD(lr, momentum, 1 - dampening, weight_decay, nesterov, maximize)
     return Optimizer(rule.init, rule.update)
@@ -100,21 +98,13 @@ class _SGD:
 
     def init(self, params: PyTree) -> SGDState:
         """The state before the first step: zeros."""
-        leaves, spec = tree.flatten(params)
-        avals = [aval_of(p) for p in leaves]
-        for a, path in zip(avals, tree.paths(spec), strict=True):
-            if a.dtype.kind not in "biufc":
-                raise DTypeError("parameters are arrays of numbers", got={f"params{path}": a.dtype}, fix="keep other leaves out of params")
-        return SGDState(
-            tree.unflatten(spec, [np.zeros((), np.int64) for _ in leaves]),
-            tree.unflatten(spec, [np.zeros(a.shape, a.dtype) for a in avals]),
-        )
+        return SGDState(*zeros_like(params))
 
     def update(self, grads: PyTree, state: SGDState, params: PyTree = None) -> tuple[PyTree, SGDState]:
         """The step to add to params, and the state after it."""
         if not isinstance(state, SGDState):
             raise TreeError("the state of sgd is an SGDState", got={"state": type(state).__name__}, fix="start with opt.init(params)")
-        if params is None and not _is_zero(self.weight_decay):
+        if params is None and not is_zero(self.weight_decay):
             raise ArgumentError("sgd with weight_decay reads the parameters", fix="call opt.update(grads, state, params)")
         return update_leaves(self.update_leaf, grads, state, params)
 
@@ -124,7 +114,7 @@ class _SGD:
         counting = isinstance(step, Tracer)  # the step itself is traced (vmap, recording)
         lr = self.lr(step if counting else np.int64(step)) if callable(self.lr) else self.lr
         numbers = [cast(x, dtype) for x in (lr, self.momentum, self.keep, self.weight_decay)]
-        kernel = dtype in _KERNEL_DTYPES and not counting and not any(isinstance(x, Tracer) for x in (g, p, buffer, *numbers))
+        kernel = dtype in KERNEL_DTYPES and not counting and not any(isinstance(x, Tracer) for x in (g, p, buffer, *numbers))
         u, b = (self._in_one_pass if kernel else self._in_numpy)(g, p, buffer, step == 0, *numbers)
         return u, step + 1 if counting else np.array(step + 1, np.int64), b
 
@@ -147,29 +137,9 @@ class _SGD:
         """The same arithmetic in the same order, for tracers and for other dtypes."""
         with np.errstate(all="ignore"):
             d = -g if self.maximize else g
-            if not _is_zero(weight_decay):
+            if not is_zero(weight_decay):
                 d = d + weight_decay * p
-            if _is_zero(momentum):
-                return _array(-lr * d), own(buffer)
+            if is_zero(momentum):
+                return as_array(-lr * d), own(buffer)
             b = np.where(first, d, momentum * buffer + keep * d)
-            return _array(-lr * (d + momentum * b if self.nesterov else b)), b
-
-
-def _check_numbers(given: dict[str, Any]) -> None:
-    for name, x in given.items():
-        if callable(x):
-            continue
-        if shape_of(x) != ():
-            raise ShapeError(f"Invalid {name}: it must be one number", got={"shape": shape_of(x)})
-        if name != "dampening value" and not isinstance(x, Tracer) and x < 0:
-            raise ArgumentError(f"Invalid {name}: {x}", fix="it must not be negative")
-
-
-def _is_zero(x: Any) -> bool:
-    """Whether a hyperparameter is known to be 0; a traced one is not."""
-    return not isinstance(x, Tracer) and bool(x == 0)
-
-
-def _array(x: Array) -> Array:
-    """NumPy's scalars as arrays of shape (), as leaves are."""
-    return np.asarray(x) if isinstance(x, np.generic) else x
+            return as_array(-lr * (d + momentum * b if self.nesterov else b)), b
