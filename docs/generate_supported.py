@@ -263,7 +263,9 @@ def _own() -> str:
         function = getattr(special, name)
         if inspect.isfunction(function) and function.__module__ == special.__name__ and not name.startswith("_"):
             lines.append(f"| `fnad.scipy.special.{name}` | `scipy.special.{name}`, which is no ufunc |")
-    lines.append("| [`fnad.nn.functional.cross_entropy`](api.md#fnad.nn.functional.cross_entropy) | `torch.nn.functional.cross_entropy` |")
+    for name in sorted(n for n in dir(fnad.nn.functional) if inspect.isfunction(getattr(fnad.nn.functional, n))):
+        theirs = "torch.logsumexp" if name == "logsumexp" else f"torch.nn.functional.{name}"
+        lines.append(f"| [`fnad.nn.functional.{name}`](api.md#fnad.nn.functional.{name}) | `{theirs}` |")
     return "\n".join(lines) + "\n"
 
 

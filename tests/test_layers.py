@@ -14,7 +14,7 @@ import fnad
 
 ROOT = Path(fnad.__file__).parent
 FLOORS = [
-    {"errors", "_config", "typing", "tree", "_numba", "_scipy"},
+    {"errors", "_config", "_version", "typing", "tree", "_numba", "_scipy"},
     {"kernels", "codegen"},
     {"core"},
     {"primitives"},
@@ -22,12 +22,23 @@ FLOORS = [
     {"scipy"},  # spelled on numpy's helpers
     {"transforms"},
     {"control", "jit"},
-    {"nn", "optim", "parallel", "testing"},
+    {"caching", "explanation", "nn", "optim", "parallel", "testing"},
     {"torch"},
     {"__init__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
-DOORS = {"optree": "tree.py", "numba": "_numba.py", "llvmlite": "_numba.py", "scipy": "_scipy.py", "hypothesis": "testing/strategies.py"}
+DOORS = {
+    "optree": {"tree.py"},
+    "numba": {"_numba.py"},
+    "llvmlite": {
+        "_numba.py",
+        "kernels/codegen/emit.py",
+        "kernels/codegen/emit_product.py",
+        "kernels/codegen/llvm_expr.py",
+    },  # the LLVM printer
+    "scipy": {"_scipy.py"},
+    "hypothesis": {"testing/strategies.py"},
+}
 ANYWHERE = {"numpy"}
 
 FILES = sorted(ROOT.rglob("*.py"))
@@ -108,7 +119,7 @@ def test_third_party_libraries_have_one_door(path):
         if top == "fnad" or top in sys.stdlib_module_names or top in ANYWHERE:
             continue
         assert top in DOORS, f"{NAMES[path]}:{line} imports {top}, which no file may"
-        assert NAMES[path] == DOORS[top], f"{NAMES[path]}:{line} imports {top}; only {DOORS[top]} may"
+        assert NAMES[path] in DOORS[top], f"{NAMES[path]}:{line} imports {top}; only {DOORS[top]} may"
 
 
 @each_file

@@ -103,6 +103,128 @@ def cross_entropy() -> dict:
     return {"torch": torch.__version__, "cases": cases}
 
 
+ADAM_OPTIONS = [
+    {},
+    {"lr": 0.1},
+    {"lr": 0.0},
+    {"lr": 0.1, "betas": (0.5, 0.9)},
+    {"lr": 0.05, "betas": (0.3, 0.99)},
+    {"lr": 0.05, "betas": (0.0, 0.0)},
+    {"lr": 0.1, "eps": 0.1},
+    {"lr": 0.1, "weight_decay": 0.1},
+    {"lr": 0.1, "maximize": True},
+    {"lr": 0.1, "amsgrad": True},
+    {"lr": 0.1, "betas": (0.8, 0.7), "weight_decay": 0.05, "amsgrad": True, "maximize": True, "eps": 1e-3},
+]
+
+
+def adam() -> dict:
+    """Trajectories of Adam and AdamW for given gradients: 20 steps, the parameters and running means after some of them."""
+    torch.manual_seed(2)
+    shapes = {"w": (2, 3), "b": (3,), "s": ()}
+    start = {name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()}
+    grads = [{name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()} for _ in range(20)]
+    runs = [{"name": name, "options": o, "schedule": None, "skip": []} for name in ("Adam", "AdamW") for o in ADAM_OPTIONS]
+    runs += [{"name": "AdamW", "options": {"lr": 0.1, "weight_decay": 0.0}, "schedule": "0.1 / (1 + t)", "skip": []}]
+    skip = [[0, "b"], [1, "b"], [4, "w"], [5, "w"], [5, "b"], [5, "s"]]
+    runs += [{"name": "Adam", "options": {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}, "schedule": None, "skip": skip}]
+    for run, (name, dtype) in itertools.product(list(runs), DTYPES.items()):
+        params = {k: torch.nn.Parameter(v.to(dtype).clone()) for k, v in start.items()}
+        opt = getattr(torch.optim, run["name"])(params.values(), **run["options"])
+        for t, g in enumerate(grads):
+            for k, p in params.items():
+                p.grad = None if [t, k] in run["skip"] else g[k].to(dtype)
+            if run["schedule"]:
+                opt.param_groups[0]["lr"] = eval(run["schedule"], {"t": t})
+            opt.step()
+            if t + 1 in (1, 2, 20):
+                kept = {"params": {k: p.tolist() for k, p in params.items()}}
+                for field in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq"):
+                    found = {k: opt.state[p].get(field) for k, p in params.items() if p in opt.state}
+                    kept[field] = {k: None if v is None else v.tolist() for k, v in found.items()}
+                run.setdefault(name, {})[t + 1] = kept
+    listed = lambda tree: {k: v.tolist() for k, v in tree.items()}
+    return {"torch": torch.__version__, "start": listed(start), "grads": [listed(g) for g in grads], "runs": runs}
+
+
+def functional() -> dict:
+    """Values and gradients of functions of torch.nn.functional: for each argument that is an array, of sum(value * cos(0, 1, 2, ...))."""
+    torch.manual_seed(3)
+    cases = []
+
+    def add(name: str, *args, **options) -> None:
+        for dtype_name, dtype in DTYPES.items():
+            given = [a.to(dtype).clone() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in args]
+            for a in given[:1] if name == "nll_loss" else given:  # which has no derivative by its weight
+                if isinstance(a, torch.Tensor):
+                    a.requires_grad_()
+            function = torch.logsumexp if name == "logsumexp" else getattr(torch.nn.functional, name)
+            out = function(*given, **options)
+            weights = torch.cos(torch.arange(out.numel(), dtype=dtype)).reshape(out.shape)
+            (out * weights).sum().backward()
+            cases.append(
+                {
+                    "name": name, "dtype": dtype_name, "options": options,
+                    "args": [{"array": a.tolist()} if isinstance(a, torch.Tensor) else a for a in args],
+                    "out": out.tolist(), "grads": [a.grad.tolist() for a in given if isinstance(a, torch.Tensor) and a.requires_grad],
+                }
+            )  # fmt: skip
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, dtype=torch.float64).round(decimals=3)
+
+    x = torch.cat([3 * random(7), torch.tensor([0.0, 1.0, -1.0, 8.0, -8.0, 25.0, -25.0], dtype=torch.float64)])
+    for name in ("relu", "sigmoid", "tanh", "gelu", "silu", "softplus"):
+        add(name, x)
+    add("gelu", x, approximate="tanh")
+    add("softplus", x, 2.0, 5.0)
+    y = random(2, 3, 4)
+    for name, dim in itertools.product(("softmax", "log_softmax", "logsumexp"), (0, 1, -1)):
+        add(name, y, dim)
+    add("logsumexp", y, (0, 2), True)
+    add("logsumexp", 100 * y, 1)
+    add("softmax", 100 * y, -1)
+    add("layer_norm", y, (4,))
+    add("layer_norm", y, (3, 4), random(3, 4), random(3, 4))
+    add("layer_norm", y, (4,), random(4), eps=0.1)
+    add("layer_norm", torch.full((2, 3), 1.5, dtype=torch.float64), (3,), random(3), random(3))
+    add("linear", y, random(5, 4), random(5))
+    add("linear", y[0, 0], random(2, 4))
+    add("linear", y, random(4))
+    images(add, random)
+    labels = torch.tensor([0, 4, -100, 3])
+    logp, w = random(4, 5), torch.tensor([0.5, 1.0, 2.0, 0.0, 1.5], dtype=torch.float64)
+    for reduction in ("mean", "sum", "none"):
+        add("mse_loss", y, y + random(2, 3, 4), reduction=reduction)
+        add("nll_loss", logp, labels, reduction=reduction)
+        add("nll_loss", logp, labels, w, reduction=reduction)
+    add("nll_loss", random(2, 3, 2), torch.tensor([[0, 1], [2, 2]]), ignore_index=2)
+    return {"torch": torch.__version__, "cases": cases}
+
+
+def images(add, random) -> None:
+    """Convolution and pooling. Where no options are given, images are small, so that the records are."""
+    x = random(1, 2, 5, 6)
+    add("conv2d", random(2, 2, 3, 4), random(3, 2, 2, 3), random(3))
+    add("conv2d", x, random(4, 1, 3, 3), random(4), stride=2, padding=1, groups=2)
+    add("conv2d", x, random(2, 2, 2, 2), None, (2, 1), (0, 2), (1, 2))
+    add("conv2d", x, random(2, 2, 3, 2), padding="same")
+    add("conv2d", x[0], random(2, 2, 1, 1), random(2), padding="valid")
+    ties = x.round()
+    for z in (x, ties, x[0]):
+        add("max_pool2d", z, 2)
+        add("avg_pool2d", z, 2)
+    add("max_pool2d", ties, (3, 2), (1, 2), 1, (1, 2))
+    add("max_pool2d", ties, 3, 2, 1, ceil_mode=True)
+    add("max_pool2d", x, 2, 2, ceil_mode=True)
+    add("max_pool2d", torch.full((1, 3, 3), -torch.inf, dtype=torch.float64), 3, 1, 1)
+    for include in (True, False):
+        add("avg_pool2d", x, 3, 2, 1, count_include_pad=include)
+        add("avg_pool2d", x, 3, 2, 1, ceil_mode=True, count_include_pad=include)
+        add("avg_pool2d", x, (2, 4), (1, 3), ceil_mode=True, count_include_pad=include)
+    add("avg_pool2d", x, (2, 3), (1, 2), (1, 0), divisor_override=5)
+
+
 def write(path: pathlib.Path, data: dict) -> None:
     """One row per line, so that a difference can be read."""
     lines = []
@@ -115,3 +237,5 @@ def write(path: pathlib.Path, data: dict) -> None:
 if __name__ == "__main__":
     write(TESTS / "optim" / "sgd_torch.json", sgd())
     write(TESTS / "nn" / "cross_entropy_torch.json", cross_entropy())
+    write(TESTS / "optim" / "adam_torch.json", adam())
+    write(TESTS / "nn" / "functional_torch.json", functional())

@@ -34,7 +34,16 @@ def numbers(tree):
     return [tree] if isinstance(tree, int | float) else []
 
 
-@pytest.mark.parametrize(("name", "path"), [("sgd", "optim/sgd_torch.json"), ("cross_entropy", "nn/cross_entropy_torch.json")])
+RECORDS = {
+    "sgd": "optim/sgd_torch.json",
+    "adam": "optim/adam_torch.json",
+    "cross_entropy": "nn/cross_entropy_torch.json",
+    "functional": "nn/functional_torch.json",
+}
+
+
+@pytest.mark.filterwarnings("ignore:Using padding=:UserWarning")
+@pytest.mark.parametrize(("name", "path"), RECORDS.items(), ids=RECORDS)
 def test_the_records_are_what_pytorch_computes(name, path):
     now = json.loads(json.dumps(getattr(recorder(), name)()))
     then = json.loads((HERE.parent / path).read_text())
@@ -111,3 +120,100 @@ def test_training_with_sgd(seed, dtype, lr, momentum, dampening, weight_decay, n
         np.testing.assert_allclose(
             p, theirs[k].detach().numpy(), 1e-4 if dtype is np.float32 else 1e-10, 1e-5 if dtype is np.float32 else 1e-11
         )
+
+
+def agree(name, arrays, *args, tolerance, **options):
+    """Value and gradients by all arrays, eagerly and compiled, are PyTorch's."""
+    mine = getattr(F, name)
+    value, gradients = fnad.value_and_grad(lambda a: np.sum(np.sin(mine(*a, *args, **options))))(arrays)
+    theirs = [torch.tensor(a, requires_grad=True) for a in arrays]
+    out = getattr(torch.nn.functional, name)(*theirs, *args, **options)
+    out.sin().sum().backward()
+    np.testing.assert_allclose(mine(*arrays, *args, **options), out.detach().numpy(), tolerance, tolerance)
+    for g, t in zip(gradients, theirs, strict=True):
+        np.testing.assert_allclose(g, t.grad.numpy(), 5 * tolerance, 5 * tolerance)
+    return value
+
+
+dtypes = st.sampled_from([np.float32, np.float64])
+TOLERANCES = {np.float32: 2e-5, np.float64: 1e-12}
+
+
+@given(st.integers(0, 2**32 - 1), dtypes, st.sampled_from([0.1, 1.0, 30.0]))
+def test_activations(seed, dtype, scale):
+    x = (scale * np.random.default_rng(seed).normal(size=(3, 5))).astype(dtype)
+    tolerance = TOLERANCES[dtype]
+    for name in ("relu", "sigmoid", "tanh", "gelu", "silu", "softplus"):
+        agree(name, [x], tolerance=tolerance)
+    for name in ("softmax", "log_softmax"):
+        agree(name, [x], 0, tolerance=tolerance)
+    agree("gelu", [x], approximate="tanh", tolerance=tolerance)
+
+
+@given(st.integers(0, 2**32 - 1), dtypes, st.data())
+def test_convolution(seed, dtype, data):
+    rng = np.random.default_rng(seed)
+    groups, n, c, o, kh, kw, sh, sw, dh, dw, ph, pw = (data.draw(st.integers(1, 3)) for _ in range(12))
+    size = (kh - 1) * dh + data.draw(st.integers(1, 4)), (kw - 1) * dw + data.draw(st.integers(1, 4))
+    x = rng.normal(size=(n, c * groups, *size)).astype(dtype)
+    w, b = rng.normal(size=(o * groups, c, kh, kw)).astype(dtype), rng.normal(size=o * groups).astype(dtype)
+    agree("conv2d", [x, w, b], (sh, sw), (ph - 1, pw - 1), (dh, dw), groups, tolerance=TOLERANCES[dtype])
+
+
+@given(st.integers(0, 2**32 - 1), dtypes, st.booleans(), st.data())
+def test_pooling(seed, dtype, ties, data):
+    rng = np.random.default_rng(seed)
+    kernel, stride, dilation = ((data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3))) for _ in range(3))
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    x = rng.normal(size=(2, 2, *(n + data.draw(st.integers(0, 4)) for n in spans))).astype(dtype)
+    x = np.round(x) if ties else x
+    padding = tuple(data.draw(st.integers(0, k // 2)) for k in kernel)
+    ceil = data.draw(st.booleans())
+    agree("max_pool2d", [x], kernel, stride, padding, dilation, ceil, tolerance=TOLERANCES[dtype])
+    agree("avg_pool2d", [x], kernel, stride, padding, ceil, data.draw(st.booleans()), tolerance=TOLERANCES[dtype])
+
+
+@given(st.integers(0, 2**32 - 1), dtypes)
+def test_normalisation_and_linear(seed, dtype):
+    rng = np.random.default_rng(seed)
+    x, w, b = (rng.normal(size=shape).astype(dtype) for shape in ((2, 3, 4), (3, 4), (3, 4)))
+    theirs = [torch.tensor(a, requires_grad=True) for a in (x, w, b)]
+    out = torch.nn.functional.layer_norm(theirs[0], (3, 4), *theirs[1:])
+    out.sin().sum().backward()
+    gradients = fnad.grad(lambda a: np.sum(np.sin(F.layer_norm(a[0], (3, 4), *a[1:]))))([x, w, b])
+    for g, t in zip(gradients, theirs, strict=True):
+        np.testing.assert_allclose(g, t.grad.numpy(), TOLERANCES[dtype], TOLERANCES[dtype])
+    agree("linear", [x, rng.normal(size=(5, 4)).astype(dtype), rng.normal(size=5).astype(dtype)], tolerance=TOLERANCES[dtype])
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    dtypes,
+    st.booleans(),
+    st.fixed_dictionaries(
+        {
+            "lr": st.floats(0, 0.1),
+            "betas": st.sampled_from([(0.9, 0.999), (0.3, 0.7), (0.0, 0.5)]),
+            "eps": st.sampled_from([1e-8, 1e-3]),
+            "weight_decay": st.sampled_from([0.0, 0.1]),
+            "amsgrad": st.booleans(),
+            "maximize": st.booleans(),
+        }
+    ),
+)
+def test_steps_of_adam(seed, dtype, decoupled, options):
+    """The same gradients: parameters agree after 20 steps."""
+    rng = np.random.default_rng(seed)
+    p = rng.normal(size=(3, 4)).astype(dtype)
+    theirs = torch.tensor(p, requires_grad=True)
+    opt = (fnad.optim.adamw if decoupled else fnad.optim.adam)(**options)
+    peer = (torch.optim.AdamW if decoupled else torch.optim.Adam)([theirs], **options)
+    state = opt.init(p)
+    for _ in range(20):
+        g = rng.normal(size=(3, 4)).astype(dtype)
+        updates, state = opt.update(g, state, p)
+        p = fnad.optim.apply_updates(p, updates)
+        theirs.grad = torch.tensor(g)
+        peer.step()
+    tolerance = 1e-5 if dtype is np.float32 else 1e-11
+    np.testing.assert_allclose(p, theirs.detach().numpy(), tolerance, tolerance)
