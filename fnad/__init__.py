@@ -19,6 +19,7 @@ from fnad._version import VERSION
 from fnad.core.dispatch import implements as implements
 from fnad.core.graph import eval_shape as eval_shape
 from fnad.core.graph import make_graph as make_graph
+from fnad.jit import disable_jit as disable_jit
 from fnad.jit import jit as jit
 from fnad.numpy.at import at as at
 from fnad.transforms.checkpoint import checkpoint as checkpoint

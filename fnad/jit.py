@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
 import threading
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -123,6 +125,29 @@ class Entry:
         self.run: Any = None
 
 
+_disabled: ContextVar[bool] = ContextVar("jit is disabled", default=False)
+
+
+@contextlib.contextmanager
+def disable_jit() -> Iterator[None]:
+    """Run compiled functions eagerly in a `with` block: for print, for a debugger, for control flow on values.
+
+    It holds for the thread or task of the block. What is compiled stays compiled and is used again afterwards.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> f = fnad.jit(lambda x: x if x > 0 else -x)
+        >>> with fnad.disable_jit():
+        ...     print(f(-2.0))
+        2.0
+    """
+    token = _disabled.set(True)
+    try:
+        yield
+    finally:
+        _disabled.reset(token)
+
+
 class Jitted:
     """A function compiled on its first call with each structure of arguments."""
 
@@ -141,6 +166,8 @@ class Jitted:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _disabled.get():
+            return self._f(*args, **kwargs)
         last = self._last
         if last is not None and not kwargs:
             try:

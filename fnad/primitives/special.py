@@ -117,8 +117,9 @@ class FirstLargest(_AlongAxes):
         order = [i for i in range(len(shape)) if i not in axis] + list(axis)
         moved = tuple(shape[i] for i in order)
         n = math.prod(shape[i] for i in axis)
-        rows = np.reshape(np.transpose(x, order), (*moved[: len(shape) - len(axis)], n))
-        mask = np.equal(np.argmax(rows, axis=-1, keepdims=True), np.arange(n))
+        rows = np.reshape(np.transpose(x, order), (-1, n))
+        mask = np.zeros(rows.shape, bool)
+        mask[np.arange(len(rows)), np.argmax(rows, axis=-1)] = True
         return np.transpose(np.reshape(mask, moved), np.argsort(order).tolist())
 
     def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:

@@ -393,3 +393,25 @@ def test_explain_shows_the_program_for_static_arguments():
     stages = fnad.explain(fnad.jit(lambda x, n: x**n, static_argnums=1))(np.ones(3), 3)
     assert len(stages.graph.inputs) == 1
     assert not stages.hosts
+
+
+def test_disable_jit_runs_what_was_written():
+    seen = []
+
+    @fnad.jit
+    def f(x):
+        seen.append(type(x))
+        return np.sum(x * x)
+
+    x = np.arange(3.0)
+    assert f(x) == 5
+    with fnad.disable_jit():
+        assert f(x) == 5
+        assert seen[-1] is np.ndarray
+        np.testing.assert_array_equal(fnad.grad(f)(x), 2 * x)
+        with pytest.raises(ZeroDivisionError), fnad.disable_jit():
+            raise ZeroDivisionError
+        f(x)
+    count = len(seen)
+    assert f(x) == 5
+    assert len(seen) == count == 4

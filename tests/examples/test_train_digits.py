@@ -44,6 +44,13 @@ def test_same_seed_same_result(tmp_path):
     assert (tmp_path / "a" / "mistakes.png").read_bytes() == (tmp_path / "b" / "mistakes.png").read_bytes()
 
 
+def test_without_jit_the_result_is_the_same(tmp_path):
+    compiled, eager = (run(tmp_path / n, "--epochs", "3", *more) for n, more in (("a", ()), ("b", ("--no-jit",))))
+    assert results(compiled) == results(eager)
+    assert re.search(r"[\d,]+ images per second, ", compiled.stdout)
+    assert re.search(r"[\d,]+ images per second without jit", eager.stdout)
+
+
 def test_options_are_checked(tmp_path):
     done = subprocess.run([sys.executable, str(SCRIPT), "--epochs", "0"], capture_output=True, text=True, timeout=100, cwd=tmp_path)
     assert done.returncode == 2
