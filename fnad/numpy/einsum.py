@@ -8,11 +8,9 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import string
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from types import EllipsisType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +28,7 @@ Index = str | int
 """A letter, or the position of an axis that an ellipsis stands for."""
 Labels = tuple[Index, ...]
 Term = tuple[str | EllipsisType, ...]
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 @implements(np.einsum)
@@ -183,8 +181,7 @@ def _sizes(terms: list[Labels], shapes: tuple[Shape, ...]) -> dict[Index, int]:
 # -- the plan ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(NamedTuple):
     """Of one operand: diagonals of pairs of axes, axes of size 1 dropped, then sums."""
 
     diagonals: tuple[tuple[int, int], ...]
@@ -197,8 +194,7 @@ class Prepare:
         return _sum(reshaped(x, self.shape), self.summed)
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(NamedTuple):
     """The operands at positions `i < j` are replaced by their product, at the end of the list."""
 
     i: int
@@ -216,8 +212,7 @@ class Pair:
         arrays.append(reshaped((prims.matmul if self.matrices else np.multiply)(left, right), self.shape))
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     first: tuple[Prepare, ...]
     pairs: tuple[Pair, ...]
     last: tuple[int, ...]
