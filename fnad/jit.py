@@ -207,8 +207,7 @@ class Jitted:
         """Positions of the leaves of donated arguments among all leaves."""
         out: list[int] = []
         start = 0
-        static = {n % len(args) for n in self._static if -len(args) <= n < len(args)}
-        wanted = {n % len(args) for n in self._donate if -len(args) <= n < len(args)}
+        static, wanted = _positions(self._static, len(args)), _positions(self._donate, len(args))
         for k, argument in enumerate(args):
             if k in static:
                 continue
@@ -230,17 +229,21 @@ class Jitted:
         """The function of the dynamic arguments, the static ones as a key, the dynamic ones."""
         if not self._static and not self._names:
             return self._f, (), (args, kwargs)
-        static = tuple((n % len(args), args[n]) for n in self._static if -len(args) <= n < len(args))
-        names = tuple((k, kwargs[k]) for k in self._names if k in kwargs)
-        at = dict(static)
+        at = {n: args[n] for n in _positions(self._static, len(args))}
+        named = {k: kwargs[k] for k in self._names if k in kwargs}
         dynamic = tuple(a for i, a in enumerate(args) if i not in at)
-        rest = {k: v for k, v in kwargs.items() if k not in dict(names)}
+        rest = {k: v for k, v in kwargs.items() if k not in named}
 
         def call(*given: Any, **more: Any) -> Any:
             moving = iter(given)
-            return self._f(*[at[i] if i in at else next(moving) for i in range(len(args))], **more, **dict(names))
+            return self._f(*[at[i] if i in at else next(moving) for i in range(len(args))], **more, **named)
 
-        return call, (static, names), (dynamic, rest)
+        return call, (tuple(at.items()), tuple(named.items())), (dynamic, rest)
+
+
+def _positions(numbers: Sequence[int], count: int) -> list[int]:
+    """Which of `count` positional arguments the numbers name, negative ones from the end."""
+    return [n % count for n in numbers if -count <= n < count]
 
 
 def _types(x: Any) -> Any:

@@ -203,9 +203,9 @@ class Executable:
         else:
             with self._blas:
                 self._run(arrays, work, base)
-        self._work.append((work, base))
-        if self._checked:
-            self._check(work, base)
+        if self._checked and work[base - work.ctypes.data]:
+            raise IndexError("an index is out of bounds for the axis that it indexes (in a compiled function)")
+        self._work.append((work, base))  # only now may another thread take it
         for k, position in self._taken:
             outs.insert(k, inputs[position])
         for k in self._scalars:
@@ -221,16 +221,10 @@ class Executable:
             else:
                 step(address, sizes, literals, base)
 
-    def _check(self, work: Any, base: int) -> None:
-        at = base - work.ctypes.data
-        if work[at]:
-            work[at] = 0
-            raise IndexError("an index is out of bounds for the axis that it indexes (in a compiled function)")
-
     def _workspace(self) -> tuple[Any, int]:
         work = np.empty(self.work_bytes + _ALIGN, np.uint8)
         work[: 2 * _ALIGN] = 0
-        base = -(-work.ctypes.data // _ALIGN) * _ALIGN
+        base = _aligned(work.ctypes.data)
         if self._parallel:
             start = base - work.ctypes.data
             work[start + 8 : start + 16].view(np.int64)[0] = threads()
@@ -273,6 +267,11 @@ def _between_parts(nodes: Sequence[Node]) -> set[Buffer]:
     return several
 
 
+def _aligned(n: int) -> int:
+    """The next multiple of the alignment."""
+    return -(-n // _ALIGN) * _ALIGN
+
+
 def plan(schedule: Schedule) -> int:
     """Offsets of the temporaries in one workspace, reused after their last use; its size in bytes."""
     last: dict[Buffer, int] = {}
@@ -292,7 +291,7 @@ def plan(schedule: Schedule) -> int:
     ends: dict[int, list[tuple[int, int]]] = {}
     for k, node in enumerate(schedule.nodes):
         for b in begins.get(k, ()):
-            own = -(-b.bytes // _ALIGN) * _ALIGN
+            own = _aligned(b.bytes)
             claimed = space.claim(own * (1 + copies.get(b, 0)))
             ends.setdefault(last[b], []).append(claimed)
             b.place = claimed[1]
@@ -303,7 +302,7 @@ def plan(schedule: Schedule) -> int:
             for b in node.parts.private:
                 if b.kind != "temp" and b not in placed:  # copies of an accumulator that is itself a result; one place for all loops
                     placed.add(b)
-                    own = -(-b.bytes // _ALIGN) * _ALIGN
+                    own = _aligned(b.bytes)
                     b.offset = schedule.numbers.size(space.claim(own * (1 + copies[b]))[1])
                     b.spacing = schedule.numbers.size(own)
         space.free += ends.get(k, ())

@@ -15,6 +15,7 @@ from fnad.compiler.program import CODES
 from fnad.core.aval import aval_of
 from fnad.core.graph import Equation, Graph, Literal, Var, record
 from fnad.core.primitive import REGISTRY
+from fnad.primitives._families import Guarded
 
 Atom = Var | Literal
 
@@ -56,11 +57,8 @@ class Simplifier:
             return
         inputs = tuple(self.atom(v) for v in e.inputs)
         if len(e.outputs) == 1:
-            if (
-                e.primitive.name.startswith("guarded_multiply")
-                and self.nonzero(inputs[0])
-                and (e.primitive.name[-1] != "h" or self.nonzero(inputs[1]))
-            ):
+            p = e.primitive
+            if isinstance(p, Guarded) and self.nonzero(inputs[0]) and (not p.either or self.nonzero(inputs[1])):
                 e = Equation(REGISTRY["multiply"], inputs, e.params, e.outputs, e.where)  # nothing to guard
             rule = RULES.get(e.primitive.name)
             found = rule(self, inputs, e) if rule else None

@@ -119,16 +119,18 @@ class GuardedMatmul(Matmul):
 
     def __init__(self, name: str, first: bool, second: bool) -> None:
         super().__init__(name)
-        self.first, self.second = self.guard = first, second
+        self.guard = first, second
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         (a, b), (ta, tb) = args, tangents
-        moved_a = None if ta is None else (times if self.first else _times_both)(ta, b)
-        moved_b = None if tb is None else (times_left if self.second else _times_both)(a, tb)
+        first, second = self.guard
+        moved_a = None if ta is None else (times if first else _times_both)(ta, b)
+        moved_b = None if tb is None else (times_left if second else _times_both)(a, tb)
         return add_tangents(moved_a, moved_b, shape_of(out))
 
     def mirrored(self) -> Matmul:
-        return self if self.first == self.second else times if self.second else times_left
+        first, second = self.guard
+        return self if first == second else times if second else times_left
 
     def impl(self, a: Any, b: Any) -> Any:
         out = super().impl(a, b)
@@ -137,6 +139,7 @@ class GuardedMatmul(Matmul):
 
     def _without_zeros(self, a: Any, b: Any) -> Any:
         """The product, with one term of the sums at a time where an operand is not finite."""
+        first, second = self.guard
         left, right = (a if a.ndim > 1 else a[None]), (b if b.ndim > 1 else b[:, None])
         good_left, good_right = np.isfinite(left), np.isfinite(right)
         finite = np.all(good_left, axis=tuple(i for i in range(left.ndim) if i != left.ndim - 1))
@@ -144,7 +147,7 @@ class GuardedMatmul(Matmul):
         out = np.matmul(left[..., finite], right[..., finite, :])
         for k in np.flatnonzero(~finite):
             x, y = left[..., k, None], right[..., None, k, :]
-            won = (self.first & (x == 0) & ~good_right[..., None, k, :]) | (self.second & (y == 0) & ~good_left[..., k, None])
+            won = (first & (x == 0) & ~good_right[..., None, k, :]) | (second & (y == 0) & ~good_left[..., k, None])
             out = out + np.where(won, np.zeros((), out.dtype), x * y)
         return _squeezed(out, a, b)
 

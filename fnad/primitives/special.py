@@ -30,18 +30,10 @@ _ROOT_TWO_OVER_PI = math.sqrt(2 / math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 
 
-def _exponentials(x: Any, axis: tuple[int, ...]) -> tuple[Any, Any]:
-    """exp(x - m) with the maximum m of each slice (0 where that is infinite), and m with its axes kept."""
-    top = np.maximum.reduce(x, axis=axis, keepdims=True, initial=-np.inf)
-    top = np.where(np.isfinite(top), top, np.zeros((), top.dtype))
-    return np.exp(x - top), top
-
-
 def shifted_exponentials(x: Any, axis: tuple[int, ...]) -> tuple[Any, Any]:
-    """The same of a tracer, without NumPy's start value where it is not needed."""
-    if 0 in (shape_of(x)[a] for a in axis):
-        return _exponentials(x, axis)
-    top = np.max(x, axis=axis, keepdims=True)
+    """exp(x - m) with the maximum m of each slice (0 where that is infinite), and m with its axes kept."""
+    start: dict[str, Any] = {"initial": -np.inf} if 0 in shape_of(x) else {}
+    top = np.maximum.reduce(x, axis=axis, keepdims=True, **start)
     top = np.where(np.isfinite(top), top, 0)
     return np.exp(x - top), top
 
@@ -51,7 +43,7 @@ class LogSumExp(Reduction):
 
     def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
         with np.errstate(divide="ignore"):
-            exps, top = _exponentials(x, axis)
+            exps, top = shifted_exponentials(x, axis)
             return np.squeeze(np.log(np.add.reduce(exps, axis=axis, keepdims=True)) + top, axis)[()]
 
     def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:
@@ -79,7 +71,7 @@ class Softmax(_AlongAxes):
 
     def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
         with np.errstate(invalid="ignore"):
-            exps, _ = _exponentials(x, axis)
+            exps, _ = shifted_exponentials(x, axis)
             return exps / np.add.reduce(exps, axis=axis, keepdims=True)
 
     def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:
@@ -141,7 +133,7 @@ class LogSoftmax(_AlongAxes):
 
     def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
-            exps, top = _exponentials(x, axis)
+            exps, top = shifted_exponentials(x, axis)
             return x - top - np.log(np.add.reduce(exps, axis=axis, keepdims=True))
 
     def compose(self, x: Any, *, axis: tuple[int, ...]) -> Any:
