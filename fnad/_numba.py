@@ -65,7 +65,7 @@ class Kernel:
             return typeof(self._inner)
 
     def __reduce__(self) -> str:
-        return str(self.__qualname__)  # type: ignore[attr-defined]  # by name, as functions are
+        return str(self.py_func.__qualname__)  # by name, as functions are
 
 
 def kernel(function: Callable[..., Any]) -> Kernel:

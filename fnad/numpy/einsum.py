@@ -62,10 +62,10 @@ def einsum(*operands: Any, out: Any = None, optimize: Any = False, **kwargs: Any
 
 
 @implements(np.einsum_path)
-def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: Any = False) -> Any:
     """The order of contractions: a question about shapes, answered by NumPy on stand-ins."""
-    plain = [_stand_in(x.shape) if isinstance(x, Tracer) else x for x in operands]
-    return np.einsum_path(*plain, optimize=optimize, einsum_call=einsum_call)  # type: ignore[arg-type]
+    plain: list[Any] = [_stand_in(x.shape) if isinstance(x, Tracer) else x for x in operands]
+    return np.einsum_path(*plain, optimize=optimize, einsum_call=einsum_call)
 
 
 def _common(arrays: list[Any], dtype: Any, casting: Any) -> list[Any]:

@@ -17,17 +17,17 @@ from fnad.numpy.reductions import refuse_out
 from fnad.primitives import shape as prims
 
 
-def _cast(arrays: list[Any], dtype: Any, casting: str) -> list[Any]:
+def _cast(arrays: list[Any], dtype: Any, casting: Any) -> list[Any]:
     if dtype is None:
         return arrays
     for a in arrays:
-        if not np.can_cast(a.dtype, dtype, casting):  # type: ignore[arg-type]
+        if not np.can_cast(a.dtype, dtype, casting):
             raise TypeError(f"Cannot cast array data from {a.dtype!r} to {np.dtype(dtype)!r} according to the rule {casting!r}")
     return [np.astype(a, dtype) for a in arrays]
 
 
 @implements(np.concatenate)
-def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     refuse_out(out, "np.concatenate")
     parts = _cast(list(map(as_array, arrays)), dtype, casting)
     if axis is None:
@@ -52,7 +52,7 @@ def concatenate(arrays: Any, /, axis: int | None = 0, out: Any = None, *, dtype:
 
 
 @implements(np.stack)
-def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     refuse_out(out, "np.stack")
     parts = _cast(list(map(as_array, arrays)), dtype, casting)
     if len({shape_of(p) for p in parts}) != 1:
@@ -61,15 +61,15 @@ def stack(arrays: Any, axis: int = 0, out: Any = None, *, dtype: Any = None, cas
 
 
 @implements(np.vstack)
-def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    return np.concatenate([np.atleast_2d(a) for a in map(as_array, tup)], 0, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+def vstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
+    return np.concatenate([np.atleast_2d(a) for a in map(as_array, tup)], 0, dtype=dtype, casting=casting)
 
 
 @implements(np.hstack)
-def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+def hstack(tup: Any, *, dtype: Any = None, casting: Any = "same_kind") -> Any:
     parts = [np.atleast_1d(a) for a in map(as_array, tup)]
     axis = 0 if parts and len(shape_of(parts[0])) == 1 else 1
-    return np.concatenate(parts, axis, dtype=dtype, casting=casting)  # type: ignore[call-overload]
+    return np.concatenate(parts, axis, dtype=dtype, casting=casting)
 
 
 @implements(np.dstack)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -136,7 +137,7 @@ class Concatenate(Primitive):
     def vjp(self, out: Any, *arrays: Any, axis: int) -> Sequence[Pullback]:
         stops = list(itertools.accumulate((shape_of(a)[axis] for a in arrays), initial=0))
         lead = (slice(None),) * axis
-        return [lambda g, at=(*lead, slice(i, j)): g[at] for i, j in itertools.pairwise(stops)]  # type: ignore[misc]
+        return [operator.itemgetter((*lead, slice(i, j))) for i, j in itertools.pairwise(stops)]
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Any:
         return _joined(self, out, args, tangents, axis)
@@ -167,7 +168,7 @@ class Stack(Primitive):
 
     def vjp(self, out: Any, *arrays: Any, axis: int) -> Sequence[Pullback]:
         lead = (slice(None),) * axis
-        return [lambda g, at=(*lead, i): g[at] for i in range(len(arrays))]  # type: ignore[misc]
+        return [operator.itemgetter((*lead, i)) for i in range(len(arrays))]
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], *, axis: int) -> Any:
         return _joined(self, out, args, tangents, axis)

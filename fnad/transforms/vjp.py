@@ -77,7 +77,8 @@ class VJPTrace(Trace):
             if a.__class__ is np.ndarray and a is args[k] and (reads is None or k in reads):
                 values[k] = self.keeper.keep(a)
         if primitive.selective:
-            out, pulls = primitive.forward(values, params, [a.__class__ is VJPTracer and a._trace is self for a in args])  # type: ignore[call-arg]
+            asked = [a.__class__ is VJPTracer and a._trace is self for a in args]
+            out, pulls = primitive.forward(values, params, asked)  # type: ignore[call-arg]  # only selective ones take it
         else:
             out, pulls = primitive.forward(values, params)
         if isinstance(pulls, Joint):
