@@ -12,11 +12,7 @@ kernels of another file is not compiled anew when only those change.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import importlib
-import pathlib
-import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -87,72 +83,3 @@ def _raised_by_cache(error: BaseException) -> bool:
             return True
         step = step.tb_next
     return False
-
-
-def compile_for(function: Callable[..., Any], signature: str, cache: bool) -> Callable[..., Any]:
-    """The machine code of a function for one signature, without numba's search for a fitting one at each call."""
-    import numba
-
-    dispatcher: Any = numba.njit(signature, cache=cache, nogil=True, error_model="numpy")(function)
-    return dispatcher.overloads[dispatcher.signatures[0]].entry_point
-
-
-def word_intrinsic(arguments: int, generate: Callable[[Any, Any], Any]) -> Any:
-    """An intrinsic of 64-bit words: `generate(builder, argument values)` prints its body and answers with its value."""
-    import numba
-    from numba.extending import intrinsic
-
-    names = ", ".join(f"a{i}" for i in range(arguments))
-    word = numba.types.int64
-
-    def typed() -> Any:
-        return word(*[word] * arguments), lambda context, builder, signature, values: generate(builder, values)
-
-    scope: dict[str, Any] = {"typed": typed}
-    exec(f"def body(context, {names}): return typed()", scope)  # numba counts the parameters
-    return intrinsic(scope["body"])
-
-
-def name_symbol(name: str, address: int) -> None:
-    """Let native code call what lies at an address."""
-    import llvmlite.binding as llvm
-
-    if not llvm.address_of_symbol(name):
-        llvm.add_symbol(name, address)
-
-
-@functools.cache
-def threads() -> int:
-    """How many threads large loops may use: as many as numba would, if TBB is there to run them; otherwise one.
-
-    From then on native code finds the thread pool under the name `fnad_parallel_for`.
-    """
-    import numba
-
-    try:
-        _find_tbb()
-        tbbpool: Any = importlib.import_module("numba.np.ufunc.tbbpool")
-        wanted = int(numba.config.NUMBA_NUM_THREADS)
-        ctypes.CFUNCTYPE(None, ctypes.c_int)(tbbpool.launch_threads)(wanted)
-        name_symbol("fnad_parallel_for", tbbpool.parallel_for)
-    except (ImportError, OSError, AttributeError):
-        name_symbol("fnad_parallel_for", 1)  # never called: programs look at the number of threads first
-        return 1
-    return wanted
-
-
-def _find_tbb() -> None:
-    """pip puts TBB where the loader does not look."""
-    for name in ("lib/libtbb.so.12", "Library/bin/tbb12.dll", "lib/libtbb.12.dylib"):
-        path = pathlib.Path(sys.prefix) / name
-        if path.exists():
-            ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
-            return
-
-
-def versions() -> str:
-    """The versions of what makes machine code."""
-    import llvmlite
-    import numba
-
-    return f"numba {numba.__version__} llvmlite {llvmlite.__version__}"

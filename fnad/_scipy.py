@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib
-import importlib.machinery
 import importlib.util
 import pathlib
-import sys
 import threading
 from types import ModuleType
 from typing import Any
+
+from fnad._threads import extension
 
 
 @functools.cache
@@ -27,34 +26,13 @@ def blas_address(name: str) -> int:
 
     The extension module that exports it is loaded by itself: importing all of `scipy.linalg` takes several times longer.
     """
-    capsule = _extension("linalg", "cython_blas").__pyx_capi__[name]
+    capsule = extension("scipy", "linalg.cython_blas").__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]
     api.PyCapsule_GetPointer.restype = ctypes.c_void_p
     api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     return int(api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule)))
-
-
-@functools.cache
-def _extension(package: str, name: str) -> Any:
-    full = f"scipy.{package}.{name}"
-    if full in sys.modules:
-        return sys.modules[full]
-    found = importlib.util.find_spec("scipy")
-    assert found is not None
-    assert found.submodule_search_locations is not None
-    folder = pathlib.Path(found.submodule_search_locations[0]) / package
-    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
-        path = folder / f"{name}{suffix}"
-        if path.exists():
-            loader = importlib.machinery.ExtensionFileLoader(full, str(path))
-            spec = importlib.util.spec_from_file_location(full, path, loader=loader)
-            assert spec is not None
-            module = importlib.util.module_from_spec(spec)
-            loader.exec_module(module)
-            return module
-    return importlib.import_module(full)
 
 
 class _OneThread:
@@ -66,7 +44,7 @@ class _OneThread:
         self._before = 0
         self._get: Any = None
         self._set: Any = None
-        _extension("linalg", "cython_blas")  # the library is loaded with it
+        extension("scipy", "linalg.cython_blas")  # the library is loaded with it
         found = importlib.util.find_spec("scipy")
         assert found is not None
         assert found.submodule_search_locations is not None

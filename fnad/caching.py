@@ -19,8 +19,9 @@ def cache_info() -> cache.CacheInfo:
     """
     folder = cache.directory()
     found = cache.files()
-    total = sum(map(cache.size, found.values()))
-    return cache.CacheInfo(None if folder is None else str(folder), len(found), total, statistics["compiled"], statistics["loaded"])
+    return cache.CacheInfo(
+        None if folder is None else str(folder), len(found), sum(found.values()), statistics["compiled"], statistics["loaded"]
+    )
 
 
 def clear_cache() -> None:

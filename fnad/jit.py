@@ -114,14 +114,15 @@ def compile_graph(graph: Graph, donated: frozenset[int]) -> Any:
 class Entry:
     """What one structure of arguments was compiled to."""
 
-    __slots__ = ("avals", "compiled", "flatten", "out_spec", "outs", "run", "spec", "unflatten")
+    __slots__ = ("avals", "compiled", "flatten", "out_spec", "outs", "run", "single", "spec", "unflatten")
 
     def __init__(self, compiled: Compiled, avals: tuple[Aval, ...], out_spec: tree.Spec) -> None:
         self.compiled, self.avals, self.out_spec = compiled, avals, out_spec
         self.outs = compiled.infer(*avals)
         self.unflatten = out_spec.unflatten
+        self.single = out_spec.is_leaf()
         self.spec: Any = None
-        self.flatten: Any = None
+        self.flatten: Any = None  # None where each argument is a leaf
         self.run: Any = None
 
 
@@ -170,13 +171,15 @@ class Jitted:
             return self._f(*args, **kwargs)
         last = self._last
         if last is not None and not kwargs:
-            try:
-                leaves = last.flatten((args, kwargs))
-            except ValueError:  # another structure
-                return self._general(args, kwargs)
+            leaves: Any = args
+            if last.flatten is not None:
+                try:
+                    leaves = last.flatten((args, kwargs))
+                except ValueError:  # another structure
+                    return self._general(args, kwargs)
             outs = last.run(leaves)
             if outs is not None:
-                return last.unflatten(outs)
+                return outs[0] if last.single else last.unflatten(outs)
         return self._general(args, kwargs)
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -195,7 +198,8 @@ class Jitted:
             entry = Entry(Compiled(graph, self._f, self._given(args)), avals, out_spec[0])
             if closed:
                 return self._closed(graph, leaves, entry)
-            entry.flatten = spec.flatten_up_to
+            bare = not kwargs and len(args) == len(leaves) and all(a is x for a, x in zip(args, leaves, strict=True))
+            entry.flatten = None if bare else spec.flatten_up_to
             entry.spec, entry.run = spec, entry.compiled.executable.runner()
             self._entries[key] = entry  # complete by now: another thread may take it at once
         if not static and not any(isinstance(x, Tracer) for x in leaves):

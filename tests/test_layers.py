@@ -14,7 +14,7 @@ import fnad
 
 ROOT = Path(fnad.__file__).parent
 FLOORS = [
-    {"errors", "_config", "_version", "typing", "tree", "_numba", "_scipy"},
+    {"errors", "_config", "_version", "typing", "tree", "_numba", "_llvm", "_threads", "_scipy"},
     {"kernels", "codegen"},
     {"core"},
     {"primitives"},
@@ -31,8 +31,9 @@ DOORS = {
     "optree": {"tree.py"},
     "numba": {"_numba.py"},
     "llvmlite": {
-        "_numba.py",
+        "_llvm.py",
         "kernels/codegen/emit.py",
+        "kernels/codegen/emit_entry.py",
         "kernels/codegen/emit_product.py",
         "kernels/codegen/llvm_expr.py",
     },  # the LLVM printer

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fnad._numba import threads
 from fnad._scipy import one_blas_thread
+from fnad._threads import threads
 from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, touched
 from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
@@ -17,12 +19,14 @@ from fnad.compiler.simplify import simplify as simplify
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
 from fnad.core.graph import Graph, Literal
 from fnad.kernels.codegen import expr as ex
-from fnad.kernels.codegen.guard import expected, guard
+from fnad.kernels.codegen.entry import NOTHING, TUPLE_ITEMS, Code, Output, entry
 from fnad.kernels.codegen.load import native
 from fnad.kernels.codegen.text import describe
 
 _ALIGN = 64
-empty, asarray = np.empty, np.asarray
+_BRIEF = 1 << 14  # bytes; while a program works on less it keeps Python's lock, for taking it again would take longer
+_step = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
+asarray = np.asarray
 _ZERO, _ONE = ex.const(0, "i64"), ex.const(1, "i64")
 _UNUSED = np.empty(0)  # stands where a constant is written into the code
 
@@ -117,17 +121,12 @@ class Executable:
         self.sizes = np.array(schedule.numbers.sizes or [0], np.int64)
         self.literals = np.array(schedule.numbers.literals or [0], np.float64)
         self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
-        self.outs = [(b.shape, b.dtype) for b in self.results if b.root is b]
         self._taken = [(k, b.root.position) for k, b in enumerate(self.results) if b.root is not b]
         self._given = frozenset(p for _, p in self._taken)
-        self._numbers = self.sizes.ctypes.data, self.literals.ctypes.data
         self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
-        avals = [*(v.aval for v in graph.inputs), *map(aval_of, self.constants)]
-        self._expected = expected([a.shape for a in avals], [a.dtype for a in avals], self._given)
-        self._wanted = self._expected.ctypes.data
-        self._guard = guard()
         self._points = [(k, v.aval.weak) for k, v in enumerate(graph.inputs) if v.aval.shape == ()]
-        self._scalars = [k for k, b in enumerate(self.results) if b.shape == ()]
+        self._whole = len(self.steps) == 1 and not isinstance(self.steps[0], Host)
+        self._enter = self._entry(self.constants)
         self._blas = one_blas_thread() if any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in schedule.nodes)
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
@@ -144,25 +143,24 @@ class Executable:
         finally:
             self.schedule.numbers.closed = False
 
-    def runner(self) -> Callable[[list[Any]], Any]:
-        """`__call__` for the common case, with everything that is always the same looked up once."""
-        plain = not (self._points or self._checked or self._taken or self._parallel or any(isinstance(s, Host) for s in self.steps))
-        if not plain or len(self.steps) != 1 or self.work_bytes > _ALIGN or len(self.outs) != 1 or self.outs[0][0] == ():
-            return self
-        check, wanted, step, constants = self._guard, self._wanted, self.steps[0], self.constants
-        (shape, dtype), (sizes, literals) = self.outs[0], self._numbers
-        keep = self.sizes, self.literals, self._expected  # what the addresses point to
+    def _entry(self, constants: tuple[Any, ...]) -> Callable[..., list[Any] | None]:
+        """What checks the inputs, makes the results and, if there is nothing to do in Python meanwhile, computes them."""
+        outs = [b for b in self.results if b.root is b]
+        numbers = self.sizes.ctypes.data, self.literals.ctypes.data
+        work = self.work_bytes + sum(b.bytes for b in self.schedule.buffers if b.kind in ("input", "output") and b.root is b)
+        return entry(
+            [(v.aval.shape, v.aval.dtype) for v in self.graph.inputs],
+            constants,
+            [Output(b.shape, b.dtype, self._whole and b.shape == ()) for b in outs],
+            Code(self.steps[0], *numbers, work > _BRIEF) if self._whole else NOTHING,
+            self._given,
+        )
 
-        def run(inputs: list[Any], keep: Any = keep) -> list[Any] | None:
-            out = empty(shape, dtype)
-            arrays = (*inputs, *constants, out)
-            address = id(arrays)
-            if not check(address, wanted):
-                return None
-            step(address, sizes, literals, 0)
-            return [out]
-
-        return run
+    def runner(self) -> Callable[..., Any]:
+        """`__call__`; where there is nothing to do but to enter the native code, that itself."""
+        plain = self._whole and self.work_bytes <= _ALIGN
+        plain = plain and not (self._points or self._checked or self._taken or self._parallel or self._blas)
+        return self._enter if plain else self
 
     def convert(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for inputs and closed-over arrays of any layout, Python scalars included."""
@@ -170,56 +168,61 @@ class Executable:
         outs = self.call(arrays)
         if outs is None:
             arrays = [np.array(x) if k in self._given else x for k, x in enumerate(arrays)]
-            outs = self.call(arrays, tuple(as_argument(x, aval_of(x)) for x in self.constants))
+            constants = tuple(as_argument(x, aval_of(x)) for x in self.constants)
+            outs = self.call(arrays, self._entry(constants), constants)
         if outs is None:
             raise TypeError("arguments of a compiled function changed while it was called")
         return outs
 
-    def __call__(self, inputs: list[Any]) -> list[Any] | None:
+    def __call__(self, inputs: Sequence[Any]) -> list[Any] | None:
         """The outputs; None if an input (or a closed-over array) is not as it was recorded."""
-        for k, weak in self._points:
-            x = inputs[k]
-            if weak:
-                if x.__class__ not in PYTHON_SCALARS:
-                    return None
-                inputs[k] = asarray(x)
-            elif isinstance(x, np.generic):
-                inputs[k] = asarray(x)
+        if self._points:
+            inputs = list(inputs)
+            for k, weak in self._points:
+                x = inputs[k]
+                if weak:
+                    if x.__class__ not in PYTHON_SCALARS:
+                        return None
+                    inputs[k] = asarray(x)
+                elif isinstance(x, np.generic):
+                    inputs[k] = asarray(x)
         return self.call(inputs)
 
-    def call(self, inputs: list[Any], constants: tuple[Any, ...] | None = None) -> list[Any] | None:
+    def call(self, inputs: Sequence[Any], enter: Any = None, constants: tuple[Any, ...] | None = None) -> list[Any] | None:
         """As `__call__`, for arrays only."""
-        outs = [empty(shape, dtype) for shape, dtype in self.outs]
-        arrays = (*inputs, *(self.constants if constants is None else constants), *outs)
-        address = id(arrays)
-        if not self._guard(address, self._wanted):
-            return None
+        enter = enter or self._enter
         try:
             work, base = self._work.pop()
         except IndexError:
             work, base = self._workspace()
         if self._blas is None:
-            self._run(arrays, work, base)
+            outs: list[Any] | None = enter(inputs, base)
         else:
             with self._blas:
-                self._run(arrays, work, base)
+                outs = enter(inputs, base)
+        if outs is None:
+            self._work.append((work, base))
+            return None
+        if not self._whole:
+            self._run((*inputs, *(self.constants if constants is None else constants), *outs), work, base)
+            outs = [x if x.ndim else x[()] for x in outs]
         if self._checked and work[base - work.ctypes.data]:
             raise IndexError("an index is out of bounds for the axis that it indexes (in a compiled function)")
         self._work.append((work, base))  # only now may another thread take it
         for k, position in self._taken:
-            outs.insert(k, inputs[position])
-        for k in self._scalars:
-            outs[k] = outs[k][()]
+            outs.insert(k, inputs[position] if inputs[position].ndim else inputs[position][()])
         return outs
 
     def _run(self, arrays: tuple[Any, ...], work: Any, base: int) -> None:
-        address = id(arrays)
-        sizes, literals = self._numbers
-        for step in self.steps:
-            if step.__class__ is Host:
-                self._host(step, arrays, work, base)
-            else:
-                step(address, sizes, literals, base)
+        """Native parts and operations on the host in turn."""
+        items = id(arrays) + TUPLE_ITEMS
+        sizes, literals = self.sizes.ctypes.data, self.literals.ctypes.data
+        with self._blas or contextlib.nullcontext():
+            for step in self.steps:
+                if isinstance(step, Host):
+                    self._host(step, arrays, work, base)
+                else:
+                    _step(step)(items, sizes, literals, base)
 
     def _workspace(self) -> tuple[Any, int]:
         work = np.empty(self.work_bytes + _ALIGN, np.uint8)

@@ -2,16 +2,16 @@
 
 import ctypes
 import functools
+import itertools
 
-import llvmlite.binding as llvm
 import numpy as np
 from llvmlite import ir
 
+from fnad import _llvm
 from fnad.kernels.codegen.expr import DTYPES, var
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 
-llvm.initialize_native_target()
-llvm.initialize_native_asmprinter()
+_numbers = itertools.count()
 
 
 class Loop:
@@ -22,28 +22,18 @@ class Loop:
         built = build(*arguments)
         self.exprs = built if isinstance(built, list) else [built]
         self.single = built is not self.exprs
+        self.name = f"loop{next(_numbers)}"
         module = self._module(arguments)
-        parsed = llvm.parse_assembly(str(module))
-        parsed.verify()
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-            cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3
-        )
-        options = llvm.PipelineTuningOptions(speed_level=3)
-        options.loop_vectorization = options.slp_vectorization = True
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(parsed, builder)
-        self.assembly = machine.emit_assembly(parsed)
-        self._engine = llvm.create_mcjit_compiler(parsed, machine)
-        self._engine.finalize_object()
-        self._address = self._engine.get_function_address("loop")
+        text = str(module)
+        self.assembly = _llvm.assembly(text)
+        self._address = _llvm.load(_llvm.machine_code(text), self.name)
         self.arguments = arguments
 
     def _module(self, arguments):
         module = ir.Module()
-        module.triple = llvm.get_process_triple()
         word = ir.IntType(64)
         kinds = [_memory(x.dtype) for x in arguments + self.exprs]
-        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [k.as_pointer() for k in kinds] + [word]), "loop")
+        function = ir.Function(module, ir.FunctionType(ir.VoidType(), [k.as_pointer() for k in kinds] + [word]), self.name)
         for argument in function.args[:-1]:
             argument.add_attribute("noalias")
         entry, body, end = (function.append_basic_block(name) for name in ("entry", "body", "end"))

@@ -380,8 +380,8 @@ def test_numba_computes_what_numpy_does(name, dtype):
 @pytest.mark.parametrize("name", [*UNARY, "power", "hypot", "arctan2", "logaddexp"])
 def test_loops_are_vectorised(name, dtype, loops):
     """Packed arithmetic in wide registers, no calls, and no branches but those of the loop."""
-    assembly = loops(name, dtype, 2 if name in BINARY else 1).assembly
-    body = assembly[assembly.index("loop:") :]
+    loop = loops(name, dtype, 2 if name in BINARY else 1)
+    body = loop.assembly[loop.assembly.index(f"{loop.name}:") :]
     if not re.search(r"\b[xyz]mm\d+", body):
         pytest.skip("a machine without the vector instructions looked for")
     assert len(re.findall(r"\bv?(?:fn?m(?:add|sub)\d*|mul|add|sub)p[sd]\b", body)) > 4

@@ -10,9 +10,10 @@ import pathlib
 import stat
 import sys
 import tempfile
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from fnad import _numba
+from fnad import _llvm
 from fnad._version import VERSION
 
 LIMIT = 1 << 30  # bytes on disk beyond which old programs go
@@ -40,21 +41,34 @@ def directory() -> pathlib.Path | None:
 
 @functools.cache
 def version() -> str:
-    """Changes with whatever changes the code that is made from one text: the printers, numba, llvmlite, Python."""
-    digest = hashlib.sha256(f"{VERSION} {_numba.versions()} {sys.version_info[:2]}".encode())
+    """Changes with whatever changes the code that is made from one text: the printers, LLVM, the processor, Python."""
+    digest = hashlib.sha256(f"{VERSION} {_llvm.version()} {sys.version_info[:2]}".encode())
     for file in sorted(pathlib.Path(__file__).parent.glob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def write_once(path: pathlib.Path, text: str) -> None:
-    """Create a file with its whole content or not at all; an existing one is left alone."""
+def read(path: pathlib.Path) -> bytes | None:
+    """What `write_once` wrote; None if there is nothing, or something else."""
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    checksum, data = content[:32], content[32:]
+    if hashlib.sha256(data).digest() == checksum:
+        return data
+    remove([path])  # so that it is written anew
+    return None
+
+
+def write_once(path: pathlib.Path, data: bytes) -> None:
+    """Create a file with a checksum and its whole content, or not at all; an existing one is left alone."""
     if path.exists():
         return
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as f:
-            f.write(text)
+        with os.fdopen(handle, "wb") as f:
+            f.write(hashlib.sha256(data).digest() + data)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -76,53 +90,36 @@ class CacheInfo(NamedTuple):
     """Programs that this process has found on disk."""
 
 
-def files() -> dict[str, list[pathlib.Path]]:
-    """The files of each program on disk: its module, and numba's index and machine code wherever numba keeps them."""
+def files(every_version: bool = False) -> dict[pathlib.Path, int]:
+    """The programs on disk and their sizes in bytes."""
     folder = directory()
-    out: dict[str, list[pathlib.Path]] = {}
-    if folder is None:
-        return out
-    for path in folder.glob("*.py"):
-        out[path.stem] = [path]
-    elsewhere = os.environ.get("NUMBA_CACHE_DIR")
-    for place in [folder / "__pycache__", *(pathlib.Path(elsewhere).rglob(f"{folder.name}*") if elsewhere else ())]:
-        if place.is_dir():
-            for path in place.iterdir():
-                out.setdefault(path.name.split(".")[0], []).append(path)
+    out: dict[pathlib.Path, int] = {}
+    for path in () if folder is None else folder.parent.glob("programs-*/*.o") if every_version else folder.glob("*.o"):
+        with contextlib.suppress(OSError):
+            out[path] = path.stat().st_size
     return out
 
 
-def size(paths: list[pathlib.Path]) -> int:
-    total = 0
-    for path in paths:
-        with contextlib.suppress(OSError):
-            total += path.stat().st_size
-    return total
-
-
 def evict(limit: int = LIMIT) -> None:
-    """Remove the programs that were used longest ago until the rest fits the limit."""
-    found = files()
-    sizes = {name: size(paths) for name, paths in found.items()}
+    """If the programs of all versions do not fit the limit, remove those used longest ago until the rest fits half of it."""
+    sizes = files(every_version=True)
     total = sum(sizes.values())
     if total <= limit:
         return
 
-    def last_use(name: str) -> float:
-        times = [0.0]
-        for path in found[name]:
-            with contextlib.suppress(OSError):
-                times.append(path.stat().st_atime)
-        return max(times)
+    def last_use(path: pathlib.Path) -> float:
+        with contextlib.suppress(OSError):
+            return path.stat().st_atime
+        return 0.0
 
-    for name in sorted(found, key=last_use):
+    for path in sorted(sizes, key=last_use):
         if total <= limit // 2:
             break
-        remove(found[name])
-        total -= sizes[name]
+        remove([path])
+        total -= sizes[path]
 
 
-def remove(paths: list[pathlib.Path]) -> None:
+def remove(paths: Iterable[pathlib.Path]) -> None:
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink()
@@ -130,5 +127,4 @@ def remove(paths: list[pathlib.Path]) -> None:
 
 def clear() -> None:
     """Remove every program on disk; those in memory stay."""
-    for paths in files().values():
-        remove(paths)
+    remove(files())

@@ -1,7 +1,7 @@
 """The LLVM printer of the loop IR.
 
-A program becomes one function `(arrays, sizes, literals, work)`. `arrays` is the address of a Python tuple that holds the
-ndarrays; their data pointers are read from it directly, which spares unboxing them one by one.
+A program becomes one function `(arrays, sizes, literals, work)`. `arrays` is where the addresses of its ndarrays lie; their
+data pointers are read from the objects.
 """
 
 from __future__ import annotations
@@ -19,21 +19,14 @@ from fnad.kernels.codegen.llvm_expr import TYPES, emit
 
 I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _BLOCK = 512  # iterations between two looks at whether the rare case occurs
-TUPLE_ITEMS = tuple.__basicsize__  # where a tuple's items begin
 ARRAY_DATA = object.__basicsize__  # an ndarray's first field is its data pointer
 
 
-def print_program(builder: ir.IRBuilder, arguments: Sequence[ir.Value], name: str, program: Any) -> ir.Value:
-    """A program as a function of its own, and its call."""
-    function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [I64] * 4), f"fnad_{name}")
-    Emitter(function, program).run()
-    builder.call(function, arguments)
-    return ir.Constant(I64, 0)
-
-
-def print_read(builder: ir.IRBuilder, arguments: Sequence[ir.Value]) -> ir.Value:
-    """The word at an address."""
-    return builder.load(builder.inttoptr(arguments[0], I64.as_pointer()))
+def print_program(name: str, program: Any) -> ir.Module:
+    """A program as a function of that name, in a module of its own."""
+    module = ir.Module(name)
+    Emitter(ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 4), name), program).run()
+    return module
 
 
 class Emitter:
@@ -92,7 +85,7 @@ class Emitter:
                 p = self.entry.inttoptr(self.entry.add(self.work, offset), kind)
             else:
                 slot = self.program.slot(root)
-                item = self.entry.add(self.arrays, ir.Constant(I64, TUPLE_ITEMS + 8 * slot))
+                item = self.entry.add(self.arrays, ir.Constant(I64, 8 * slot))
                 array = self.entry.load(self.entry.inttoptr(item, I64.as_pointer()))
                 data = self.entry.inttoptr(self.entry.add(array, ir.Constant(I64, ARRAY_DATA)), I64.as_pointer())
                 p = self.entry.inttoptr(self.entry.load(data), kind)
