@@ -114,17 +114,18 @@ def compile_graph(graph: Graph, donated: frozenset[int]) -> Any:
 class Entry:
     """What one structure of arguments was compiled to."""
 
-    __slots__ = ("avals", "compiled", "flatten", "out_spec", "outs", "run", "single", "spec", "unflatten")
+    __slots__ = ("avals", "compiled", "flatten", "out_spec", "outs", "run", "single", "unflatten")
 
     def __init__(self, compiled: Compiled, avals: tuple[Aval, ...], out_spec: tree.Spec) -> None:
         self.compiled, self.avals, self.out_spec = compiled, avals, out_spec
         self.outs = compiled.infer(*avals)
-        self.unflatten = out_spec.unflatten
+        self.unflatten = tree.unflattener(out_spec)
         self.single = out_spec.is_leaf()
-        self.spec: Any = None
         self.flatten: Any = None  # None where each argument is a leaf
         self.run: Any = None
 
+
+_RECENT = 4
 
 _disabled: ContextVar[bool] = ContextVar("jit is disabled", default=False)
 
@@ -156,7 +157,7 @@ class Jitted:
         functools.update_wrapper(self, f)
         self._f, self._static, self._names, self._donate = f, static_argnums, static_argnames, donate
         self._entries: dict[Any, Entry] = {}
-        self._last: Entry | None = None
+        self._recent: tuple[Entry, ...] = ()  # what to try first, without a look at the arguments
 
     @property
     def function(self) -> Function:
@@ -169,17 +170,17 @@ class Jitted:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _disabled.get():
             return self._f(*args, **kwargs)
-        last = self._last
-        if last is not None and not kwargs:
-            leaves: Any = args
-            if last.flatten is not None:
-                try:
-                    leaves = last.flatten((args, kwargs))
-                except ValueError:  # another structure
-                    return self._general(args, kwargs)
-            outs = last.run(leaves)
-            if outs is not None:
-                return outs[0] if last.single else last.unflatten(outs)
+        if not kwargs:
+            for entry in self._recent:
+                leaves: Any = args
+                if entry.flatten is not None:
+                    try:
+                        leaves = entry.flatten(args)
+                    except (ValueError, KeyError):  # another structure
+                        continue
+                outs = entry.run(leaves)
+                if outs is not None:
+                    return outs[0] if entry.single else entry.unflatten(outs)
         return self._general(args, kwargs)
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -198,12 +199,12 @@ class Jitted:
             entry = Entry(Compiled(graph, self._f, self._given(args)), avals, out_spec[0])
             if closed:
                 return self._closed(graph, leaves, entry)
-            bare = not kwargs and len(args) == len(leaves) and all(a is x for a, x in zip(args, leaves, strict=True))
-            entry.flatten = None if bare else spec.flatten_up_to
-            entry.spec, entry.run = spec, entry.compiled.executable.runner()
+            if len(args) != len(leaves) or any(a is not x for a, x in zip(args, leaves, strict=True)):
+                entry.flatten = tree.flattener(tree.structure(args))
+            entry.run = entry.compiled.executable.run
             self._entries[key] = entry  # complete by now: another thread may take it at once
-        if not static and not any(isinstance(x, Tracer) for x in leaves):
-            self._last = entry
+        if not (static or kwargs or any(isinstance(x, Tracer) for x in leaves)):
+            self._recent = (entry, *(e for e in self._recent if e is not entry))[:_RECENT]
         outs = entry.compiled(*leaves)
         return tree.unflatten(entry.out_spec, outs)
 

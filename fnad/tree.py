@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from fnad import _template as template
 from fnad.errors import TreeError
 from fnad.typing import PyTree
 
@@ -48,6 +49,19 @@ def is_node(cls: type) -> bool:
 def unflatten(spec: Spec, leaves: Iterable[Any]) -> PyTree:
     """The pytree of structure `spec` with the given leaves."""
     return optree.tree_unflatten(spec, leaves)
+
+
+def flattener(spec: Spec) -> Callable[[Any], Any]:
+    """A function from trees of this structure to their leaves, without a look at what the leaves are.
+
+    It raises ValueError or KeyError for another structure, unless that differs only by what stands where a leaf should be.
+    """
+    return template.flattener(spec.unflatten, spec.num_leaves) or spec.flatten_up_to
+
+
+def unflattener(spec: Spec) -> Callable[[Any], Any]:
+    """A function from leaves to the tree of this structure."""
+    return template.unflattener(spec.unflatten, spec.num_leaves) or spec.unflatten
 
 
 def leaves(tree: PyTree) -> list[Any]:

@@ -1,6 +1,7 @@
 """Pytrees: what is a node, what is a leaf, and errors that name the path."""
 
 import dataclasses
+import typing
 from collections import OrderedDict, namedtuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fnad
+from fnad import tree
 from fnad.errors import ShapeError, TreeError
 
 Point = namedtuple("Point", "x y")
@@ -142,3 +144,42 @@ class Units(np.ndarray):
 def test_subclasses_of_ndarray_are_refused(x):
     with pytest.raises(TypeError, match="asarray"):
         fnad.grad(lambda x: 0.0)(x)
+
+
+class Pair(typing.NamedTuple):
+    first: typing.Any
+    second: typing.Any
+
+
+class Careful(Pair):
+    def __new__(cls, first, second):
+        return super().__new__(cls, first, second)
+
+
+NODES = st.recursive(
+    st.none() | st.floats(-1, 1),
+    lambda kids: (
+        st.lists(kids, max_size=3)
+        | st.lists(kids, max_size=3).map(tuple)
+        | st.dictionaries(st.text("ab", max_size=2), kids, max_size=3)
+        | st.dictionaries(st.text("ab", max_size=2), kids, max_size=2).map(OrderedDict)
+        | st.builds(Pair, kids, kids)
+        | st.builds(Careful, kids, kids)
+    ),
+    max_leaves=8,
+)
+
+
+@given(NODES, NODES)
+def test_functions_made_for_a_structure_walk_as_optree_does(a, b):
+    leaves, spec = tree.flatten(a)
+    assert tree.flattener(spec)(a) == leaves
+    built = tree.unflattener(spec)(leaves)
+    assert repr(built) == repr(tree.unflatten(spec, leaves))
+    assert tree.structure(built) == spec
+    if tree.structure(b) != spec:
+        try:
+            found = tree.flattener(spec)(b)
+        except (ValueError, KeyError):
+            return
+        assert any(not isinstance(x, float) for x in found)  # a node where a leaf should be

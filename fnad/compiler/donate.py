@@ -10,7 +10,7 @@ from fnad.compiler.program import Buffer, Host, Loop, Node, Store, accesses, sto
 
 def donate(nodes: Sequence[Node], buffers: Sequence[Buffer], donated: frozenset[int], fuser: Any) -> None:
     """Let results live where donated arguments lie, if no argument is read after its memory has changed."""
-    free = [b for b in buffers if b.kind == "input" and b.position in donated and b.code]
+    free = [b for b in buffers if b.kind == "input" and b.position in donated and b.code and b.shape]
     viewed = {b.root for b in buffers if b.root is not b}
     for out in [b for b in buffers if b.kind == "output" and b.root is b]:
         for b in free:

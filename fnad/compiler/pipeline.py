@@ -16,15 +16,16 @@ from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, touched
 from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.simplify import simplify as simplify
-from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
+from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Graph, Literal
 from fnad.kernels.codegen import expr as ex
-from fnad.kernels.codegen.entry import NOTHING, TUPLE_ITEMS, Code, Output, entry
+from fnad.kernels.codegen.entry import ARRAY, NOTHING, SCALAR, TAKEN, Code, Input, Output, entry
 from fnad.kernels.codegen.load import native
 from fnad.kernels.codegen.text import describe
 
 _ALIGN = 64
 _BRIEF = 1 << 14  # bytes; while a program works on less it keeps Python's lock, for taking it again would take longer
+_STACK = 1 << 14  # bytes of workspace that are taken from the stack
 _step = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 asarray = np.asarray
 _ZERO, _ONE = ex.const(0, "i64"), ex.const(1, "i64")
@@ -121,15 +122,16 @@ class Executable:
         self.sizes = np.array(schedule.numbers.sizes or [0], np.int64)
         self.literals = np.array(schedule.numbers.literals or [0], np.float64)
         self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
-        self._taken = [(k, b.root.position) for k, b in enumerate(self.results) if b.root is not b]
-        self._given = frozenset(p for _, p in self._taken)
+        self._given = frozenset(b.root.position for b in self.results if b.root is not b)
         self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
-        self._points = [(k, v.aval.weak) for k, v in enumerate(graph.inputs) if v.aval.shape == ()]
         self._whole = len(self.steps) == 1 and not isinstance(self.steps[0], Host)
-        self._enter = self._entry(self.constants)
         self._blas = one_blas_thread() if any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in schedule.nodes)
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
+        self._simple = self._whole and self.work_bytes <= _STACK and not (self._checked or self._parallel or self._blas)
+        self._enter = self._entry(self.constants)
+        self.run = self._enter if self._simple else self.call
+        """The outputs for C-contiguous inputs of the recorded shapes and dtypes; None if one (or a constant) is not."""
 
     def _native(self, nodes: list[Node], slots: dict[Buffer, int]) -> Any:
         program = Program(self.schedule, nodes, slots)
@@ -145,27 +147,24 @@ class Executable:
 
     def _entry(self, constants: tuple[Any, ...]) -> Callable[..., list[Any] | None]:
         """What checks the inputs, makes the results and, if there is nothing to do in Python meanwhile, computes them."""
-        outs = [b for b in self.results if b.root is b]
         numbers = self.sizes.ctypes.data, self.literals.ctypes.data
         work = self.work_bytes + sum(b.bytes for b in self.schedule.buffers if b.kind in ("input", "output") and b.root is b)
-        return entry(
-            [(v.aval.shape, v.aval.dtype) for v in self.graph.inputs],
-            constants,
-            [Output(b.shape, b.dtype, self._whole and b.shape == ()) for b in outs],
-            Code(self.steps[0], *numbers, work > _BRIEF) if self._whole else NOTHING,
-            self._given,
-        )
 
-    def runner(self) -> Callable[..., Any]:
-        """`__call__`; where there is nothing to do but to enter the native code, that itself."""
-        plain = self._whole and self.work_bytes <= _ALIGN
-        plain = plain and not (self._points or self._checked or self._taken or self._parallel or self._blas)
-        return self._enter if plain else self
+        def output(b: Buffer) -> Output:
+            scalar = self._whole and b.shape == ()
+            return Output(b.shape, b.dtype, SCALAR if scalar else ARRAY) if b.root is b else Output((), b.dtype, TAKEN, b.root.position)
+
+        return entry(
+            [Input(v.aval.shape, v.aval.dtype, v.aval.weak, k in self._given) for k, v in enumerate(self.graph.inputs)],
+            constants,
+            [output(b) for b in self.results],
+            Code(self.steps[0], *numbers, work > _BRIEF, self.work_bytes * self._simple) if self._whole else NOTHING,
+        )
 
     def convert(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for inputs and closed-over arrays of any layout, Python scalars included."""
         arrays = [as_argument(x, v.aval) for x, v in zip(inputs, self.graph.inputs, strict=True)]
-        outs = self.call(arrays)
+        outs = self.run(arrays)
         if outs is None:
             arrays = [np.array(x) if k in self._given else x for k, x in enumerate(arrays)]
             constants = tuple(as_argument(x, aval_of(x)) for x in self.constants)
@@ -174,22 +173,8 @@ class Executable:
             raise TypeError("arguments of a compiled function changed while it was called")
         return outs
 
-    def __call__(self, inputs: Sequence[Any]) -> list[Any] | None:
-        """The outputs; None if an input (or a closed-over array) is not as it was recorded."""
-        if self._points:
-            inputs = list(inputs)
-            for k, weak in self._points:
-                x = inputs[k]
-                if weak:
-                    if x.__class__ not in PYTHON_SCALARS:
-                        return None
-                    inputs[k] = asarray(x)
-                elif isinstance(x, np.generic):
-                    inputs[k] = asarray(x)
-        return self.call(inputs)
-
     def call(self, inputs: Sequence[Any], enter: Any = None, constants: tuple[Any, ...] | None = None) -> list[Any] | None:
-        """As `__call__`, for arrays only."""
+        """What `run` does, with a workspace and whatever else has to be done in Python."""
         enter = enter or self._enter
         try:
             work, base = self._work.pop()
@@ -204,25 +189,25 @@ class Executable:
             self._work.append((work, base))
             return None
         if not self._whole:
-            self._run((*inputs, *(self.constants if constants is None else constants), *outs), work, base)
+            new = (x for x, b in zip(outs, self.results, strict=True) if b.root is b)
+            self._run((*inputs, *(self.constants if constants is None else constants), *new), work, base)
             outs = [x if x.ndim else x[()] for x in outs]
         if self._checked and work[base - work.ctypes.data]:
             raise IndexError("an index is out of bounds for the axis that it indexes (in a compiled function)")
         self._work.append((work, base))  # only now may another thread take it
-        for k, position in self._taken:
-            outs.insert(k, inputs[position] if inputs[position].ndim else inputs[position][()])
         return outs
 
     def _run(self, arrays: tuple[Any, ...], work: Any, base: int) -> None:
         """Native parts and operations on the host in turn."""
-        items = id(arrays) + TUPLE_ITEMS
-        sizes, literals = self.sizes.ctypes.data, self.literals.ctypes.data
+        arrays = tuple(map(asarray, arrays))
+        data = np.array([x.ctypes.data for x in arrays], np.int64)
+        numbers = data.ctypes.data, self.sizes.ctypes.data, self.literals.ctypes.data
         with self._blas or contextlib.nullcontext():
             for step in self.steps:
                 if isinstance(step, Host):
                     self._host(step, arrays, work, base)
                 else:
-                    _step(step)(items, sizes, literals, base)
+                    _step(step)(*numbers, base)
 
     def _workspace(self) -> tuple[Any, int]:
         work = np.empty(self.work_bytes + _ALIGN, np.uint8)
@@ -253,9 +238,12 @@ class Executable:
             array(b)[...] = value
 
 
-def as_argument(x: Any, aval: Aval) -> np.ndarray[Any, Any]:
-    """A leaf as the program takes it: an aligned C-contiguous array of native byte order."""
-    return np.require(x, aval.dtype, ["C", "A"]) if aval.shape else np.asarray(x, aval.dtype)
+def as_argument(x: Any, aval: Aval) -> Any:
+    """A leaf as the program takes it: an aligned C-contiguous array of native byte order; a Python scalar where one was recorded."""
+    if aval.shape:
+        return np.require(x, aval.dtype, ["C", "A"])
+    point = np.asarray(x, aval.dtype)
+    return point.item() if aval.weak else point
 
 
 def _between_parts(nodes: Sequence[Node]) -> set[Buffer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pathlib
 import pickle
@@ -415,3 +416,48 @@ def test_disable_jit_runs_what_was_written():
     count = len(seen)
     assert f(x) == 5
     assert len(seen) == count == 4
+
+
+def test_alternating_structures_and_scalars_take_the_right_program():
+    f = fnad.jit(lambda p, s: {"r": p["a"] * s, "n": s + 1})
+    calls = [
+        ({"a": np.arange(3.0)}, 2.0),
+        ({"a": np.arange(4.0, dtype=np.float32)}, 2),
+        ({"a": np.arange(3.0)}, np.float32(2)),
+        ({"a": np.arange(3.0)}, True),
+        ({"a": np.arange(3.0)}, np.array(2)),
+        ({"a": np.float64(1.5)}, np.int8(2)),
+        ({"a": 1.5}, 1 + 2j),
+    ]
+    for _ in range(3):
+        for p, s in calls:
+            got, want = f(p, s), f.function(p, s)
+            for k in want:
+                assert np.array_equal(got[k], want[k])
+                assert np.asarray(got[k]).dtype == np.asarray(want[k]).dtype
+    with pytest.raises(OverflowError):
+        f({"a": 1.5}, 2**80)
+    assert np.array_equal(f(*calls[0])["r"], 2 * np.arange(3.0))
+
+
+def test_calls_keep_no_references():
+    f = fnad.jit(lambda p, lr: ({"w": p["w"] - lr * p["w"].sum(), "b": p["b"] * 2}, np.sum(p["b"])), donate_argnums=0)
+    p = {"w": np.ones((3, 2)), "b": np.ones(2)}
+    dtype = np.dtype(np.float64)
+
+    def counts():
+        return sys.getrefcount(dtype), sys.getrefcount(np.ndarray), sys.getrefcount(x)
+
+    x = np.zeros(3)
+    g = fnad.jit(lambda x: (x + 1, np.sum(x)))
+    for _ in range(3):
+        p, _ = f(p, 1e-3)
+        g(x)
+        with contextlib.suppress(Exception):
+            g(x[:2].reshape(1, 2))
+    before = counts()
+    for _ in range(500):
+        p, _ = f(p, 1e-3)
+        g(x)
+    after = counts()
+    assert all(abs(a - b) < 20 for a, b in zip(before, after, strict=True)), (before, after)

@@ -1,7 +1,6 @@
 """The LLVM printer of the loop IR.
 
-A program becomes one function `(arrays, sizes, literals, work)`. `arrays` is where the addresses of its ndarrays lie; their
-data pointers are read from the objects.
+A program becomes one function `(arrays, sizes, literals, work)`, all of them addresses; `arrays` of the addresses of its arrays' data.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from fnad.kernels.codegen.llvm_expr import TYPES, emit
 
 I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _BLOCK = 512  # iterations between two looks at whether the rare case occurs
-ARRAY_DATA = object.__basicsize__  # an ndarray's first field is its data pointer
 
 
 def print_program(name: str, program: Any) -> ir.Module:
@@ -86,9 +84,7 @@ class Emitter:
             else:
                 slot = self.program.slot(root)
                 item = self.entry.add(self.arrays, ir.Constant(I64, 8 * slot))
-                array = self.entry.load(self.entry.inttoptr(item, I64.as_pointer()))
-                data = self.entry.inttoptr(self.entry.add(array, ir.Constant(I64, ARRAY_DATA)), I64.as_pointer())
-                p = self.entry.inttoptr(self.entry.load(data), kind)
+                p = self.entry.inttoptr(self.entry.load(self.entry.inttoptr(item, I64.as_pointer())), kind)
             self.pointers[root] = p
         return self.pointers[root]
 

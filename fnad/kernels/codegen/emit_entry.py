@@ -8,11 +8,13 @@ from llvmlite import ir
 
 from fnad.kernels.codegen import entry
 
-I64, I32 = ir.IntType(64), ir.IntType(32)
+I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _HEAD = object.__basicsize__
 _SIZE = _HEAD  # of a list or tuple
 _LIST_ITEMS = _HEAD + 8  # where a list keeps the address of its items
 _TYPE = _HEAD - 8
+_ALIGN = 64
+_RECORD = 6  # words of an argument's record before its sizes
 _DATA, _RANK, _DIMS, _BASE, _DESCR, _FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 32, _HEAD + 40, _HEAD + 48
 
 Words = Sequence[ir.Value]
@@ -46,21 +48,23 @@ class _Entry:
         items = self.items(self.at(arguments, 0))
         n, closed, made = (self.head[k] for k in ("inputs", "constants", "outputs"))
         checked = self.b.add(n, closed)
-        self.arrays = self.b.ptrtoint(self.b.alloca(I64, self.b.add(checked, made)), I64)
+        self.objects, self.scratch = self.room(checked), self.room(checked)
+        self.data, self.scalars = self.room(self.b.add(checked, made)), self.room(made)
+        self.count = self.b.alloca(I64)  # arrays whose data the code gets
         self.cursor = self.b.alloca(I64)
-        given = self.at(plan, 8 * len(entry.HEADER))
-        first_given = self.b.add(plan, word(8 * (len(entry.HEADER) + 1)))
+        self.b.store(checked, self.count)
+        given = self.head["given"]
+        first_given = self.b.add(plan, word(8 * len(entry.HEADER)))
         self.b.store(self.b.add(first_given, self.scaled(given)), self.cursor)
-        self.each(n, lambda i: self.accept(self.at(self.b.add(items, self.scaled(i)), 0), i))
-        self.each(closed, lambda i: self.accept(self.at(self.b.add(self.head["constant_items"], self.scaled(i)), 0), self.b.add(n, i)))
-        self.each(given, lambda i: self.own(self.at(self.b.add(first_given, self.scaled(i)), 0), checked))
+        self.each(n, lambda i: self.accept(self.item(items, i), i))
+        self.each(closed, lambda i: self.accept(self.item(self.head["constant_items"], i), self.b.add(n, i)))
+        self.each(given, lambda i: self.own(self.item(first_given, i), checked))
         out = self.call("PyList_New", [made])
         self.unless_failed(out, [])
         outs = self.at(out, _LIST_ITEMS)
-        scalars = self.b.ptrtoint(self.b.alloca(I64, made), I64)
-        self.each(made, lambda i: self.make(i, checked, out, outs, scalars))
+        self.each(made, lambda i: self.make(i, items, out, outs))
         self.compute(workspace)
-        self.each(made, lambda i: self.leave(i, out, outs, scalars))
+        self.each(made, lambda i: self.leave(i, out, outs))
         self.b.ret(out)
         self.b.position_at_end(self.no)
         self.call("Py_IncRef", [self.head["none"]])
@@ -72,8 +76,19 @@ class _Entry:
         """What lies at an address."""
         return self.b.load(self.b.inttoptr(self.b.add(address, word(offset)), kind.as_pointer()))
 
-    def put(self, value: ir.Value, address: ir.Value) -> None:
-        self.b.store(value, self.b.inttoptr(address, I64.as_pointer()))
+    def item(self, address: ir.Value, k: ir.Value) -> ir.Value:
+        """Word k of a vector."""
+        return self.at(self.b.add(address, self.scaled(k)), 0)
+
+    def set_item(self, address: ir.Value, k: ir.Value, value: ir.Value) -> None:
+        self.b.store(value, self.b.inttoptr(self.b.add(address, self.scaled(k)), I64.as_pointer()))
+
+    def room(self, count: ir.Value) -> ir.Value:
+        """The address of a new vector on the stack."""
+        return self.b.ptrtoint(self.b.alloca(I64, count), I64)
+
+    def equal(self, a: ir.Value, b: ir.Value) -> ir.Value:
+        return self.b.icmp_signed("==", a, b)
 
     def scaled(self, n: ir.Value) -> ir.Value:
         return self.b.mul(n, word(8))
@@ -122,85 +137,132 @@ class _Entry:
     # -- arguments -------------------------------------------------------------------------------------------------
 
     def workspace(self, arguments: ir.Value, count: ir.Value) -> ir.Value:
-        """The second argument, an address; 0 without it."""
-        value = self.b.alloca(I64)
-        self.b.store(word(0), value)
+        """The second argument, an address; without it memory on the stack, for one thread, with no flag set."""
+        place = self.b.alloca(I64)
+        size = self.b.add(self.head["stack"], word(_ALIGN))
+        stack = self.b.and_(self.b.add(self.b.ptrtoint(self.b.alloca(I8, size), I64), word(_ALIGN - 1)), word(-_ALIGN))
+        self.b.store(stack, place)
 
         def read() -> None:
-            self.b.store(self.call("PyLong_AsLongLong", [self.at(arguments, 8)]), value)
+            self.b.store(self.call("PyLong_AsLongLong", [self.at(arguments, 8)]), place)
 
         self.when(self.b.icmp_signed(">", count, word(1)), read)
-        return self.b.load(value)
+
+        def clear() -> None:
+            self.set_item(stack, word(0), word(0))
+            self.set_item(stack, word(1), word(1))
+
+        self.when(self.b.icmp_signed(">", self.head["stack"], word(0)), clear)
+        return self.b.load(place)
 
     def items(self, leaves: ir.Value) -> ir.Value:
         """Where the leaves lie, in a list or a tuple of the right length."""
         kind = self.at(leaves, _TYPE)
-        is_list = self.b.icmp_signed("==", kind, self.head["list"])
-        self.require(self.b.or_(is_list, self.b.icmp_signed("==", kind, self.head["tuple"])))
-        self.require(self.b.icmp_signed("==", self.at(leaves, _SIZE), self.head["inputs"]))
+        is_list = self.equal(kind, self.head["list"])
+        self.require(self.b.or_(is_list, self.equal(kind, self.head["tuple"])))
+        self.require(self.equal(self.at(leaves, _SIZE), self.head["inputs"]))
         where = self.b.alloca(I64)
         self.b.store(self.b.add(leaves, word(entry.TUPLE_ITEMS)), where)
         self.when(is_list, lambda: self.b.store(self.at(leaves, _LIST_ITEMS), where))
         return self.b.load(where)
 
-    def accept(self, array: ir.Value, k: ir.Value) -> None:
-        """Compare an array with the record at the cursor, and keep it as number k."""
-        self.require(self.b.icmp_signed("==", self.at(array, _TYPE), self.head["ndarray"]))
+    def accept(self, x: ir.Value, k: ir.Value) -> None:
+        """Compare an argument with the record at the cursor; its data become number k."""
         p = self.b.load(self.cursor)
-        rank, descr, flags = (self.at(p, 8 * i) for i in range(3))
-        self.require(self.b.icmp_signed("==", self.b.zext(self.at(array, _RANK, I32), I64), rank))
-        self.require(self.b.icmp_signed("==", self.at(array, _DESCR), descr))
-        self.require(self.b.icmp_signed("==", self.b.and_(self.b.zext(self.at(array, _FLAGS, I32), I64), flags), flags))
-        sizes, wanted = self.at(array, _DIMS), self.b.add(p, word(24))
-
-        def size(i: ir.Value) -> None:
-            here = self.scaled(i)
-            self.require(self.b.icmp_signed("==", self.at(self.b.add(sizes, here), 0), self.at(self.b.add(wanted, here), 0)))
-
-        self.each(rank, size)
-        self.put(array, self.b.add(self.arrays, self.scaled(k)))
+        rank, descr, flags, array_type, scalar_type, how = (self.at(p, 8 * i) for i in range(_RECORD))
+        wanted = self.b.add(p, word(8 * _RECORD))
+        self.set_item(self.objects, k, x)
+        array, scalar, done = (self.b.append_basic_block(name) for name in ("array", "scalar", "done"))
+        kind = self.at(x, _TYPE)
+        self.b.cbranch(self.equal(kind, array_type), array, scalar)
+        self.b.position_at_end(array)
+        self.require(self.equal(self.b.zext(self.at(x, _RANK, I32), I64), rank))
+        self.require(self.equal(self.at(x, _DESCR), descr))
+        self.require(self.equal(self.b.and_(self.b.zext(self.at(x, _FLAGS, I32), I64), flags), flags))
+        sizes = self.at(x, _DIMS)
+        self.each(rank, lambda i: self.require(self.equal(self.item(sizes, i), self.item(wanted, i))))
+        self.set_item(self.data, k, self.at(x, _DATA))
+        self.b.branch(done)
+        self.b.position_at_end(scalar)
+        self.require(self.equal(kind, scalar_type))
+        self.require(self.equal(flags, word(entry.WANTED)))
+        self.set_item(self.data, k, self.b.add(x, word(_HEAD)))
+        self.when(self.b.icmp_signed("!=", how, word(entry.VALUE)), lambda: self.ask(x, k, how))
+        self.b.branch(done)
+        self.b.position_at_end(done)
         self.b.store(self.b.add(wanted, self.scaled(rank)), self.cursor)
 
+    def ask(self, x: ir.Value, k: ir.Value, how: ir.Value) -> None:
+        """The value of a Python int or bool."""
+        true = self.b.zext(self.equal(x, self.head["true"]), I64)
+        self.set_item(self.scratch, k, true)
+        self.set_item(self.data, k, self.b.add(self.scratch, self.scaled(k)))
+
+        def number() -> None:
+            self.set_item(self.scratch, k, self.call("PyLong_AsLongLong", [x]))
+            failed, fine = self.b.append_basic_block("failed"), self.b.append_basic_block("fine")
+            self.b.cbranch(self.equal(self.call("PyErr_Occurred", []), word(0)), fine, failed)
+            self.b.position_at_end(failed)
+            self.call("PyErr_Clear", [])  # too large: found again where it is recorded
+            self.b.branch(self.no)
+            self.b.position_at_end(fine)
+
+        self.when(self.equal(how, word(entry.INT)), number)
+
     def own(self, k: ir.Value, count: ir.Value) -> None:
-        """The memory of array k is that of no other array."""
-        mine = self.at(self.b.add(self.arrays, self.scaled(k)), 0)
+        """The memory of array k is that of no other argument."""
+        mine = self.item(self.objects, k)
 
         def differ(j: ir.Value) -> None:
-            other = self.at(self.b.add(self.arrays, self.scaled(j)), 0)
-            same = self.b.and_(self.b.icmp_signed("!=", j, k), self.b.icmp_signed("==", other, mine))
-            self.require(self.b.not_(self.b.or_(same, self.b.icmp_signed("==", self.at(other, _BASE), mine))))
+            other = self.item(self.objects, j)
+
+            def another() -> None:
+                self.require(self.b.icmp_signed("!=", other, mine))
+                is_array = self.equal(self.at(other, _TYPE), self.head["ndarray"])
+                self.when(is_array, lambda: self.require(self.b.icmp_signed("!=", self.at(other, _BASE), mine)))
+
+            self.when(self.b.icmp_signed("!=", j, k), another)
 
         self.each(count, differ)
 
     # -- results ---------------------------------------------------------------------------------------------------
 
-    def make(self, k: ir.Value, first: ir.Value, out: ir.Value, outs: ir.Value, scalars: ir.Value) -> None:
-        """The array for result k, as the record at the cursor says."""
+    def make(self, k: ir.Value, items: ir.Value, out: ir.Value, outs: ir.Value) -> None:
+        """Result k, as the record at the cursor says: a new array, or a leaf."""
         p = self.b.load(self.cursor)
-        rank, descr, scalar = (self.at(p, 8 * i) for i in range(3))
-        sizes = self.b.add(p, word(24))
+        rank, descr, kind, position = (self.at(p, 8 * i) for i in range(4))
+        sizes = self.b.add(p, word(32))
+        self.set_item(self.scalars, k, self.b.zext(self.equal(kind, word(entry.SCALAR)), I64))
+        taken, new, done = (self.b.append_basic_block(name) for name in ("taken", "new", "done"))
+        self.b.cbranch(self.equal(kind, word(entry.TAKEN)), taken, new)
+        self.b.position_at_end(taken)
+        leaf = self.item(items, position)
+        self.call("Py_IncRef", [leaf])
+        self.set_item(outs, k, leaf)
+        self.b.branch(done)
+        self.b.position_at_end(new)
         self.call("Py_IncRef", [descr])  # the new array takes a reference
         kinds = [I64, I64, I32, I64, I64, I64, I32, I64]
         none, zero = word(0), ir.Constant(I32, 0)
         array = self.call("fnad_new_array", [self.head["ndarray"], descr, self.b.trunc(rank, I32), sizes, none, none, zero, none], kinds)
         self.unless_failed(array, [out])
-        here = self.scaled(k)
-        self.put(array, self.b.add(outs, here))
-        self.put(array, self.b.add(self.arrays, self.scaled(self.b.add(first, k))))
-        self.put(scalar, self.b.add(scalars, here))
+        self.set_item(outs, k, array)
+        n = self.b.load(self.count)
+        self.set_item(self.data, n, self.at(array, _DATA))
+        self.b.store(self.b.add(n, word(1)), self.count)
+        self.b.branch(done)
+        self.b.position_at_end(done)
         self.b.store(self.b.add(sizes, self.scaled(rank)), self.cursor)
 
-    def leave(self, k: ir.Value, out: ir.Value, outs: ir.Value, scalars: ir.Value) -> None:
+    def leave(self, k: ir.Value, out: ir.Value, outs: ir.Value) -> None:
         """Turn a 0-d result into a NumPy scalar."""
-        here = self.scaled(k)
 
         def convert() -> None:
-            place = self.b.add(outs, here)
-            made = self.call("fnad_return_array", [self.at(place, 0)])
-            self.put(made, place)
+            made = self.call("fnad_return_array", [self.item(outs, k)])
+            self.set_item(outs, k, made)
             self.unless_failed(made, [out])
 
-        self.when(self.b.icmp_signed("!=", self.at(self.b.add(scalars, here), 0), word(0)), convert)
+        self.when(self.b.icmp_signed("!=", self.item(self.scalars, k), word(0)), convert)
 
     def compute(self, workspace: ir.Value) -> None:
         """Run the code, without the lock on the interpreter if the plan says so."""
@@ -210,7 +272,7 @@ class _Entry:
         def run() -> None:
             self.when(release, lambda: self.b.store(self.call("PyEval_SaveThread", []), state))
             kind = ir.FunctionType(ir.VoidType(), [I64] * 4).as_pointer()
-            self.b.call(self.b.inttoptr(code, kind), [self.arrays, self.head["sizes"], self.head["literals"], workspace])
+            self.b.call(self.b.inttoptr(code, kind), [self.data, self.head["sizes"], self.head["literals"], workspace])
             self.when(release, lambda: self.call("PyEval_RestoreThread", [self.b.load(state)]))
 
         self.when(self.b.icmp_signed("!=", code, word(0)), run)

@@ -8,10 +8,10 @@ must be, what the results will be, where the code lies. It reads the fields of l
 from __future__ import annotations
 
 import ctypes
-import functools
 import importlib
 import sys
-from collections.abc import Callable, Collection, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,11 @@ from fnad import _llvm
 from fnad.kernels.codegen.load import machine
 
 NAME = "fnad_entry"
-HEADER = ("tuple", "list", "ndarray", "none", "inputs", "constants", "constant_items", "outputs", "code", "sizes", "literals", "release")
+HEADER = (
+    *("tuple", "list", "ndarray", "none", "true"),
+    *("inputs", "constants", "constant_items", "outputs"),
+    *("code", "sizes", "literals", "release", "stack", "given"),
+)
 WANTED = 0x101  # C_CONTIGUOUS and ALIGNED
 OWN = 0x505  # and OWNDATA and WRITEABLE
 TUPLE_ITEMS = tuple.__basicsize__  # where a tuple's items begin
@@ -28,61 +32,84 @@ TUPLE_ITEMS = tuple.__basicsize__  # where a tuple's items begin
 Shape = tuple[int, ...]
 
 
-class Output(NamedTuple):
-    """A result to be made: scalars leave as NumPy scalars."""
+class Input(NamedTuple):
+    """What a leaf must be: a C-contiguous, aligned ndarray; for `()` also a NumPy scalar, or if weak only a Python scalar."""
 
     shape: Shape
     dtype: np.dtype[Any]
-    scalar: bool
+    weak: bool = False
+    given: bool = False
+    """Whether its memory is written to: it must be the array's own, and that of no other argument."""
+
+
+class Output(NamedTuple):
+    """A result to be made; one that is the array of a given leaf names its position."""
+
+    shape: Shape
+    dtype: np.dtype[Any]
+    kind: int
+    position: int = 0
+
+
+ARRAY, SCALAR, TAKEN = range(3)  # kinds of results
 
 
 class Code(NamedTuple):
-    """Where machine code and its numbers lie; `release`: let other Python threads run meanwhile."""
+    """Where machine code and its numbers lie."""
 
     address: int
     sizes: int
     literals: int
     release: bool
+    """Let other Python threads run meanwhile."""
+    stack: int
+    """Bytes of workspace that the entry makes itself; 0 if its address is an argument."""
 
 
-NOTHING = Code(0, 0, 0, False)  # arguments are checked and results made, but not computed
+NOTHING = Code(0, 0, 0, False, 0)  # arguments are checked and results made, but not computed
+VALUE, INT, BOOL = range(3)  # how to read a scalar: its value lies in the object, or Python must be asked
+_PYTHON = {"f": (float, VALUE), "c": (complex, VALUE), "i": (int, INT), "b": (bool, BOOL)}
 
 
-def entry(
-    inputs: Sequence[tuple[Shape, np.dtype[Any]]],
-    constants: tuple[Any, ...],
-    outputs: Sequence[Output],
-    code: Code,
-    given: Collection[int] = (),
-) -> Callable[..., list[Any] | None]:
-    """`run(leaves, workspace=0)`: a list of results; None if an argument is not as it was recorded.
-
-    Args:
-        inputs: Shape and dtype of each leaf, which must be a C-contiguous, aligned ndarray.
-        constants: Closed-over arrays, checked in the same way.
-        outputs: The results.
-        code: What computes them.
-        given: Positions of leaves whose memory is written to: it must be their own, and of no other argument.
-    """
-    kinds = [*inputs, *((x.shape, x.dtype) for x in constants)]
-    dtypes = [np.dtype(d) for _, d in kinds], [np.dtype(o.dtype) for o in outputs]
-    head = [id(tuple), id(list), id(np.ndarray), id(None), len(inputs), len(constants), id(constants) + TUPLE_ITEMS, len(outputs), *code]
-    words = [*head, len(given), *given]
-    for k, (shape, _) in enumerate(kinds):
-        words += [len(shape), id(dtypes[0][k]), OWN if k in given else WANTED, *shape]
-    for o, dtype in zip(outputs, dtypes[1], strict=True):
-        words += [len(o.shape), id(dtype), o.scalar, *o.shape]
-    plan = np.array(words, np.int64)
-    return _builtin(plan, (constants, dtypes))
+def entry(inputs: Sequence[Input], constants: tuple[Any, ...], outputs: Sequence[Output], code: Code) -> Callable[..., list[Any] | None]:
+    """`run(leaves, workspace=0)`: a list of results; None if an argument or a constant (a closed-over array) is not as recorded."""
+    wanted = [*inputs, *(Input(x.shape, x.dtype) for x in constants)]
+    given = [k for k, x in enumerate(inputs) if x.given]
+    head = [*map(id, (tuple, list, np.ndarray, None, True)), len(inputs), len(constants), id(constants) + TUPLE_ITEMS, len(outputs)]
+    words = [*head, *code, len(given), *given]
+    for x in wanted:
+        scalar, how = _PYTHON[x.dtype.kind] if x.weak else (x.dtype.type, VALUE)
+        kinds = (0 if x.weak else id(np.ndarray), 0 if x.shape else id(scalar), how)
+        words += [len(x.shape), id(x.dtype), OWN if x.given else WANTED, *kinds, *x.shape]
+    for out in outputs:
+        words += [len(out.shape), id(out.dtype), out.kind, out.position, *out.shape]
+    return _builtin(np.array(words, np.int64), (constants, [x.dtype for x in wanted], [x.dtype for x in outputs]))
 
 
 class _Method(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
-@functools.cache
+_lock = threading.RLock()
+_methods: list[_Method] = []
+
+
 def _method() -> _Method:
-    for name in ("PyList_New", "PyLong_AsLongLong", "Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread"):
+    with _lock:
+        if not _methods:
+            _methods.append(_load())
+            _prove()
+        return _methods[0]
+
+
+_PYTHON_API = (
+    *("PyList_New", "PyLong_AsLongLong", "PyErr_Occurred", "PyErr_Clear"),
+    *("Py_IncRef", "Py_DecRef", "PyEval_SaveThread", "PyEval_RestoreThread"),
+)
+
+
+def _load() -> _Method:
+    for name in _PYTHON_API:
         _llvm.name_symbol(name, ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
     capsule = importlib.import_module("numpy._core._multiarray_umath")._ARRAY_API
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -92,27 +119,21 @@ def _method() -> _Method:
     _llvm.name_symbol("fnad_return_array", table[76] or 0)  # PyArray_Return
     text = f"{sys.implementation.cache_tag} {object.__basicsize__} {TUPLE_ITEMS} {list.__basicsize__}"
     address = machine(NAME, text, lambda: str(importlib.import_module("fnad.kernels.codegen.emit_entry").print_entry()))
-    method = _Method(b"program", address, 0x80, b"A compiled program of fnad.")  # METH_FASTCALL
-    _prove(method)
-    return method
+    return _Method(b"program", address, 0x80, b"A compiled program of fnad.")  # METH_FASTCALL
 
 
-def _builtin(plan: np.ndarray[Any, Any], keep: Any, method: _Method | None = None) -> Callable[..., list[Any] | None]:
+def _builtin(plan: np.ndarray[Any, Any], keep: Any) -> Callable[..., list[Any] | None]:
     """A built-in function bound to a plan; it keeps alive what the plan points to."""
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.py_object]
-    found = method or _method()
-    made: Callable[..., list[Any] | None] = make(ctypes.addressof(found), plan, keep)
+    made: Callable[..., list[Any] | None] = make(ctypes.addressof(_method()), plan, keep)
     return made
 
 
-def _prove(method: _Method) -> None:
+def _prove() -> None:
     """This interpreter and NumPy must lay out their objects as assumed; better to stop here than to read what is not there."""
     dtype = np.dtype(np.float32)
-    keep: tuple[Any, ...] = ()
-    head = [id(tuple), id(list), id(np.ndarray), id(None), 1, 0, id(keep) + TUPLE_ITEMS, 1, *NOTHING]
-    words = [*head, 0, 2, id(dtype), WANTED, 2, 3, 1, id(dtype), False, 5]
-    run = _builtin(np.array(words, np.int64), (keep, dtype), method)
+    run = entry([Input((2, 3), dtype)], (), [Output((5,), dtype, ARRAY)], NOTHING)
     good = np.zeros((2, 3), np.float32)
     wrong = [np.zeros((2, 4), np.float32), np.zeros((2, 3)), np.zeros((3, 2), np.float32).T, np.zeros(6, np.float32), 1.0, (good,)]
     for pack in (list, tuple):
