@@ -38,7 +38,8 @@ class Program:
     def __init__(self, schedule: Schedule, nodes: Sequence[Node], slots: dict[Buffer, int]) -> None:
         self.schedule, self.nodes, self._slots = schedule, nodes, slots
         self.name = ""
-        self.roots = sorted({b.root for n in nodes for side in touched(n) for b in side}, key=lambda b: int(b.name[1:]))
+        self.touched = [{b.root for side in touched(n) for b in side} for n in nodes]
+        self.roots = sorted(set().union(*self.touched), key=lambda b: int(b.name[1:]))
         self._variables: dict[Any, list[str]] = {}
         self._entries: dict[Buffer, Any] = {}
         for var in schedule.fuser.merged():

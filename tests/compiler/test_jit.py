@@ -15,6 +15,7 @@ import pytest
 
 import fnad
 from fnad.errors import ArgumentError, ConcretizationError, DTypeError
+from fnad.kernels.codegen.emit import print_program
 
 rng = np.random.default_rng(0)
 
@@ -461,3 +462,35 @@ def test_calls_keep_no_references():
         g(x)
     after = counts()
     assert all(abs(a - b) < 20 for a, b in zip(before, after, strict=True)), (before, after)
+
+
+def network(layers, width):
+    def f(params, x):
+        for p in params:
+            x = np.tanh(x @ p["w"] + p["b"])
+        return np.mean(x * x)
+
+    params = [{"w": rng.normal(size=(width, width)) / 8, "b": rng.normal(size=width)} for _ in range(layers)]
+    optimizer = fnad.optim.adam(1e-2)
+
+    def step(params, state, x):
+        grads = fnad.grad(f)(params, x)
+        updates, state = optimizer.update(grads, state, params)
+        return fnad.optim.apply_updates(params, updates), state
+
+    return step, (params, optimizer.init(params), rng.normal(size=(3, width)))
+
+
+def test_layers_and_leaves_of_one_kind_are_printed_once():
+    """Machine code does not grow with their number, whether loops are small or run in parts."""
+    for width in (7, 300):
+        sizes = []
+        for layers in (4, 12):
+            step, args = network(layers, width)
+            with fnad.disable_jit():
+                want = step(*args)
+            for g, w in zip(fnad.tree.leaves(fnad.jit(step)(*args)), fnad.tree.leaves(want), strict=True):
+                np.testing.assert_allclose(g, w, 1e-7, 1e-12)
+            (program,) = fnad.explain(step)(*args)._executable.programs
+            sizes.append(str(print_program("step", program)).count("define "))
+        assert sizes[0] == sizes[1] > 1

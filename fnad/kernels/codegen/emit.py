@@ -15,6 +15,7 @@ from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.emit_product import gemm
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
+from fnad.kernels.codegen.share import Pattern, patterns
 
 I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
 _BLOCK = 512  # iterations between two looks at whether the rare case occurs
@@ -28,16 +29,22 @@ def print_program(name: str, program: Any) -> ir.Module:
 
 
 class Emitter:
-    """Prints one program into an IRBuilder that stands behind an entry block of its own."""
+    """Prints one program into an IRBuilder that stands behind an entry block of its own.
 
-    def __init__(self, function: ir.Function, program: Any, part: ir.Value | None = None, private: Any = None) -> None:
-        self.function, self.program, self.part, self.private = function, program, part, private or {}
+    Its functions take `(arrays, sizes, literals, work)`, those that it makes for nodes also `(table, part)`: `given` says
+    where in the table the address of a buffer or the value of a number lies, if the function serves several nodes.
+    """
+
+    def __init__(self, function: ir.Function, program: Any, private: Any = None, given: dict[Any, int] | None = None) -> None:
+        self.function, self.program, self.private, self.given = function, program, private or {}, given or {}
         self.entry = ir.IRBuilder(function.append_basic_block("entry"))
         self.first = function.append_basic_block("body")
         self.b = ir.IRBuilder(self.first)
         arguments = function.args
         self.module = function.module
         self.arrays, self.sizes, self.literals, self.work = arguments[:4]
+        self.table: ir.Value = arguments[4] if len(arguments) > 4 else ir.Constant(I64, 0)
+        self.part: ir.Value | None = arguments[5] if len(arguments) > 4 else None
         self.fast = False  # whether what is rarely needed is left out
         self.env: dict[str, ir.Value] = {}
         self.pointers: dict[Any, ir.Value] = {}
@@ -45,9 +52,39 @@ class Emitter:
         self.domain = self.module.add_metadata([ir.MetaDataString(self.module, "fnad"), ir.MetaDataString(self.module, program.name)])
 
     def run(self) -> None:
-        for node in self.program.nodes:
-            self.node(node)
+        shared = patterns(self.program)
+        functions: dict[str, ir.Function] = {}
+        for k, node in enumerate(self.program.nodes):
+            if k in shared:
+                self.shared(node, shared[k], functions)
+            else:
+                self.node(node)
         self.finish()
+
+    def shared(self, node: Any, pattern: Pattern, functions: dict[str, ir.Function]) -> None:
+        """Call the function of all nodes with the same pattern."""
+        if pattern.key not in functions:
+            given = {x: k for k, x in enumerate((*pattern.roots, *pattern.numbers))}
+            function = functions[pattern.key] = self.new_function()
+            inner = Emitter(function, self.program, given=given)
+            inner.node(node)
+            inner.finish()
+        table = self.entry.alloca(ir.ArrayType(I64, len(pattern.roots) + len(pattern.numbers)))
+        values = [self.b.ptrtoint(self.pointer(root), I64) for root in pattern.roots]
+        for name in pattern.numbers:
+            value = self.named(name)
+            values.append(value if value.type == I64 else self.b.bitcast(value, I64))
+        for k, value in enumerate(values):
+            self.b.store(value, self.b.gep(table, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
+        where = self.b.ptrtoint(table, I64)
+        self.b.call(functions[pattern.key], [self.arrays, self.sizes, self.literals, self.work, where, ir.Constant(I64, 0)])
+
+    def new_function(self) -> ir.Function:
+        name = f"{self.function.name}_part{len(self.module.functions)}"
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * 6), name)
+        function.attributes.add("noinline")
+        function.linkage = "internal"
+        return function
 
     def finish(self) -> None:
         self.b.ret_void()
@@ -58,21 +95,33 @@ class Emitter:
     def value(self, e: Any) -> ir.Value:
         """An expression over numbers, loop variables and whatever the environment holds."""
         for v in exgraph.variables([e]):
-            if v.attr not in self.env:
-                self.env[v.attr] = self.number(v.attr)
+            self.named(v.attr)
         return emit(self.b, self.module, [e], self.env)[0]
 
+    def named(self, name: str) -> ir.Value:
+        if name not in self.env:
+            self.env[name] = self.number(name)
+        return self.env[name]
+
     def number(self, name: str) -> ir.Value:
-        """A size or literal from the argument vectors."""
+        """A size or literal, from the table or the argument vectors."""
+        if self.given:
+            return self.entry.load(self.entry.inttoptr(self.slot(name), (I64 if name[0] == "s" else ir.DoubleType()).as_pointer()))
         base, kind = (self.sizes, I64) if name[0] == "s" else (self.literals, ir.DoubleType())
         p = self.entry.inttoptr(base, kind.as_pointer())
         return self.entry.load(self.entry.gep(p, [ir.Constant(I64, int(name[1:]))]))
+
+    def slot(self, x: Any) -> ir.Value:
+        """Where in the table something lies."""
+        return self.entry.add(self.table, ir.Constant(I64, 8 * self.given[x]))
 
     def pointer(self, buffer: Any) -> ir.Value:
         root = buffer.root
         if root not in self.pointers:
             kind = memory_type(root.code).as_pointer()
-            if root.is_register:
+            if root in self.given and root not in self.private:
+                p = self.entry.load(self.entry.inttoptr(self.slot(root), kind.as_pointer()))
+            elif root.is_register:
                 p = self.entry.alloca(memory_type(root.code))
             elif root in self.private:
                 p = self.copy(self.entry, self.value_in_entry, root, self.part)
@@ -90,8 +139,7 @@ class Emitter:
 
     def value_in_entry(self, e: Any) -> ir.Value:
         for v in exgraph.variables([e]):
-            if v.attr not in self.env:
-                self.env[v.attr] = self.number(v.attr)
+            self.named(v.attr)
         return emit(self.entry, self.module, [e], self.env)[0]
 
     def address(self, buffer: Any, index: Sequence[Any]) -> ir.Value:
@@ -201,20 +249,18 @@ class Emitter:
 
     def spread(self, kernel: ir.Function, count: ir.Value) -> None:
         """Run a function for each part, on several threads where there are some."""
-        context = self.entry.alloca(ir.ArrayType(I64, 4))
-        for k, x in enumerate((self.arrays, self.sizes, self.literals, self.work)):
+        context = self.entry.alloca(ir.ArrayType(I64, 5))
+        for k, x in enumerate((self.arrays, self.sizes, self.literals, self.work, self.table)):
             self.b.store(x, self.b.gep(context, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
         spread_over_threads(self.b, self.entry, self.module, kernel, count, context, self.work)
 
     def outline(self, parts: Any, size: Any, body: Any, private: set[Any]) -> ir.Function:
-        """A function `(arrays, sizes, literals, work, part)` that runs one part: `body(emitter, low, high)`."""
-        name = f"{self.function.name}_part{len(self.module.functions)}"
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * 5), name)
-        function.attributes.add("noinline")
-        function.linkage = "internal"
-        inner = Emitter(function, self.program, function.args[4], private)
+        """A function that runs one part: `body(emitter, low, high)`."""
+        function = self.new_function()
+        inner = Emitter(function, self.program, private, self.given)
+        assert inner.part is not None
         length = inner.value(parts.size)
-        low = inner.b.mul(function.args[4], length)
+        low = inner.b.mul(inner.part, length)
         end, n = inner.b.add(low, length), size(inner)
         body(inner, low, inner.b.select(inner.b.icmp_signed("<", end, n), end, n))
         inner.finish()
@@ -382,7 +428,7 @@ def range_function(module: ir.Module, kernel: ir.Function) -> ir.Function:
     first = b.load(b.bitcast(function.args[0], word))
     stop = b.add(first, b.load(function.args[1]))
     context = b.bitcast(function.args[3], word)
-    values = [b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(4)]
+    values = [b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(5)]
     b.cbranch(b.icmp_signed("<", first, stop), body, end)
     b.position_at_end(body)
     i = b.phi(I64)

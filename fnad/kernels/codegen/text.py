@@ -27,6 +27,13 @@ def describe(program: Any) -> str:
     return "\n".join(lines)
 
 
+def describe_node(program: Any, node: Any) -> str:
+    """The lines of one node."""
+    lines: list[str] = []
+    _node(program, node, "", lines)
+    return "\n".join(lines)
+
+
 def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
     kind = type(node).__name__
     if kind == "Loop":
