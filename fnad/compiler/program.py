@@ -6,7 +6,7 @@ of the program's argument vector, literals l0, l1, ... of another: the text of a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -153,6 +153,19 @@ class Host:
 
 
 Node: TypeAlias = Loop | Store | Gemm | Host
+
+
+SHORT = 4
+
+
+def write_short_extents(nodes: Iterable[Node], nested: bool = False) -> None:
+    """Innermost loops of two to four iterations inside of others: their extent goes into the code, so that they are unrolled."""
+    for node in nodes:
+        if isinstance(node, Loop):
+            inner = [child for child in node.body if isinstance(child, Loop)]
+            if nested and not inner and 2 <= node.extent <= SHORT:
+                node.size = ex.const(node.extent, "i64")
+            write_short_extents(inner, nested=True)
 
 
 def touched(node: Node) -> tuple[set[Buffer], set[Buffer]]:

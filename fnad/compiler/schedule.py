@@ -17,7 +17,7 @@ import numpy as np
 from fnad.compiler.donate import donate
 from fnad.compiler.fuse import Fuser
 from fnad.compiler.parallel import split
-from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Loop, Node, Numbers, Store
+from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Loop, Node, Numbers, Store, write_short_extents
 from fnad.compiler.repeat import repeat
 from fnad.compiler.simplify import is_uniform
 from fnad.core.aval import Aval, aval_of
@@ -65,6 +65,7 @@ class Schedule:
         self.fuser.contract(self.buffers)
         split(self.nodes, self.fuser)
         donate(self.nodes, self.buffers, donated, self.fuser)
+        write_short_extents(self.nodes)
         return self
 
     def place_all(self, targets: dict[Var, Any]) -> None:

@@ -107,10 +107,26 @@ def power(x: Expr, y: Expr) -> Expr:
         return _integer_power(x, y)
     if y.op == "const" and y.attr == int(y.attr if abs(y.attr) <= _MOST_PRODUCTS else 0.5):
         return power_of(x, int(y.attr))
+    if y.op == "const" and y.attr in _HALVES:
+        return _half_power(x, float(y.attr))
     size = fabs(x)
     wide, exponent = cast(size, "f64"), cast(y, "f64")
     out = cast((_power_f64 if x.dtype == "f64" else _power_f32)(wide, exponent), x.dtype)
     return _power_ends(x, size, y, out)
+
+
+_HALVES = (0.5, 1.5, 2.5, -0.5, -1.5)
+"""Powers that a square root and at most two more roundings give to 1.5 units in the last place."""
+
+
+def _half_power(x: Expr, y: float) -> Expr:
+    if y == 0.5:
+        return sqrt(x)  # as NumPy does, also at -inf and -0.0
+    a = select(and_(x < 0, x > -math.inf), const(math.nan, x.dtype), fabs(x))
+    root = sqrt(a)
+    if y < 0:
+        return 1 / root if y == -0.5 else 1 / a / root  # without overflow on the way
+    return a * root if y == 1.5 else a * root * a
 
 
 def _power_ends(x: Expr, size: Expr, y: Expr, out: Expr) -> Expr:
