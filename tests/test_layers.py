@@ -34,6 +34,8 @@ DOORS = {
         "_llvm.py",
         "kernels/codegen/emit.py",
         "kernels/codegen/emit_entry.py",
+        "kernels/codegen/emit_blas.py",
+        "kernels/codegen/emit_matrix.py",
         "kernels/codegen/emit_product.py",
         "kernels/codegen/llvm_expr.py",
     },  # the LLVM printer

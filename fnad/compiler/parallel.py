@@ -17,6 +17,7 @@ GRAIN = 1 << 17  # operations that are worth a part of their own
 PARTS = 32
 _PRODUCT_GRAIN = 1 << 21  # multiplications that are worth a block of their own
 _BLOCKS = 8
+_ROW_UNIT, _COLUMN_UNIT = 8, 48  # blocks are multiples of what the kernel takes at a time
 PRIVATE_BYTES = 1 << 16  # largest accumulator that each part gets a copy of
 
 
@@ -52,12 +53,12 @@ def split(nodes: Sequence[Node], fuser: Any) -> None:
 
 
 def _split_product(g: Gemm) -> None:
-    """A large product runs in blocks of rows (of matrices, in a stack): each block on one thread of BLAS."""
-    length = g.batch if g.batch > 1 else g.m
+    """A large product runs in blocks: of matrices, in a stack; else of columns or of rows, of what there is more."""
+    g.by_columns = g.batch == 1 and g.n > g.m
+    length, unit = (g.batch, 1) if g.batch > 1 else (g.n, _COLUMN_UNIT) if g.by_columns else (g.m, _ROW_UNIT)
     count = min(_BLOCKS, length, g.batch * g.m * g.n * g.k // _PRODUCT_GRAIN)
     if count > 1:
-        rows = -(-length // count)
-        g.parts = Parts(count, rows if g.batch > 1 else -(-rows // 8) * 8)
+        g.parts = Parts(count, -(-length // (count * unit)) * unit)
 
 
 def _buffers(node: Node) -> Iterator[Buffer]:

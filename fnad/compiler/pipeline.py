@@ -21,6 +21,7 @@ from fnad.core.graph import Graph, Literal
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen.entry import ARRAY, NOTHING, SCALAR, TAKEN, Code, Input, Output, entry
 from fnad.kernels.codegen.load import native
+from fnad.kernels.codegen.products import BY_BLAS
 from fnad.kernels.codegen.text import describe
 
 _ALIGN = 64
@@ -126,7 +127,7 @@ class Executable:
         self._given = frozenset(b.root.position for b in self.results if b.root is not b)
         self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
         self._whole = len(self.steps) == 1 and not isinstance(self.steps[0], Host)
-        self._blas = one_blas_thread() if any("gemm" in text for text in self.texts) else None
+        self._blas = one_blas_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in schedule.nodes)
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
         self._simple = self._whole and self.work_bytes <= _STACK and not (self._checked or self._parallel or self._blas)

@@ -125,7 +125,7 @@ class Gemm:
     `guard` is that of `Call`.
     """
 
-    __slots__ = ("batch", "guard", "inputs", "k", "left", "m", "n", "numbers", "out", "parts", "right")
+    __slots__ = ("batch", "by_columns", "guard", "inputs", "k", "left", "m", "n", "numbers", "out", "parts", "right")
 
     def __init__(
         self,
@@ -140,6 +140,7 @@ class Gemm:
         self.batch, self.m, self.n, self.k = dims
         self.guard = guard
         self.parts: Any = None
+        self.by_columns = False  # how it is cut into parts
         self.inputs = (left[0], right[0])
 
 

@@ -10,8 +10,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from fnad import _llvm, _scipy, _threads
-from fnad.kernels.codegen import cache
+from fnad import _llvm, _threads
+from fnad.kernels.codegen import cache, products
 
 _lock = threading.RLock()
 _loaded: dict[str, int] = {}
@@ -27,8 +27,9 @@ def native(name: str, text: str, program: Any) -> int:
         return found
     with _lock:
         if name not in _loaded:
-            if "gemm" in text:
-                _register_blas()
+            for code in ("f32", "f64"):
+                if f"gemm:{code}" in text:
+                    _register_product(code)
             if "parts" in text:
                 _threads.threads()
             before = statistics["compiled"]
@@ -69,6 +70,8 @@ def _keep(path: pathlib.Path, code: bytes) -> None:
         pass
 
 
-def _register_blas() -> None:
-    for short, long in (("sgemm", "fnad_sgemm"), ("dgemm", "fnad_dgemm")):
-        _llvm.name_symbol(long, _scipy.blas_address(short))
+def _register_product(code: str) -> None:
+    name = f"fnad_gemm_{code}"
+    if products.BY_BLAS:
+        products.register_blas(code)
+    _llvm.name_symbol(name, machine(name, "", lambda: products.printed(name, code)))

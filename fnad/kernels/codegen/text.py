@@ -49,7 +49,7 @@ def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
         (left, lt, lb), (right, rt, rb) = node.left, node.right
         numbers = ",".join(show(n) for n in node.numbers)
         operands = f"{whole(left)}{'T' * lt}{'*' * lb} {whole(right)}{'T' * rt}{'*' * rb}"
-        lines.append(f"{pad}{whole(node.out)} = gemm {operands} {numbers} {node.batch == 1} {node.guard}{_blocks(node)}")
+        lines.append(f"{pad}{whole(node.out)} = gemm:{node.out.code} {operands} {numbers} {node.batch == 1} {node.guard}{_blocks(node)}")
 
 
 def whole(buffer: Any) -> str:
@@ -57,7 +57,7 @@ def whole(buffer: Any) -> str:
 
 
 def _blocks(gemm: Any) -> str:
-    return "" if gemm.parts is None else f"  # in parts of {show(gemm.parts.size)}"
+    return "" if gemm.parts is None else f"  # {'columns ' * gemm.by_columns}in parts of {show(gemm.parts.size)}"
 
 
 def _parts(program: Any, loop: Any) -> str:
