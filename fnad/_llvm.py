@@ -56,25 +56,28 @@ def _engine() -> Any:
     return binding.create_mcjit_compiler(binding.parse_assembly(""), _target())
 
 
-def optimize(text: str) -> tuple[Any, Any]:
-    """A module in LLVM's language after optimisation, and the machine that it is for."""
+def optimize(text: str, loops: bool = True) -> tuple[Any, Any]:
+    """A module in LLVM's language after optimisation, and the machine that it is for.
+
+    `loops`: turn loops over scalars into loops over vectors. Where they are already, or are short, it only costs time.
+    """
     binding = _binding()
     with _lock:
         module = binding.parse_assembly(text)
         module.triple = binding.get_process_triple()
         target = _target()
         options = binding.create_pipeline_tuning_options(2)
-        options.loop_vectorization = True
+        options.loop_vectorization = options.loop_unrolling = loops
         options.slp_vectorization = False  # costs time to compile; the loops that matter are vectorised as loops
         builder = binding.create_pass_builder(target, options)
         builder.getModulePassManager().run(module, builder)
         return module, target
 
 
-def machine_code(text: str) -> bytes:
+def machine_code(text: str, loops: bool = True) -> bytes:
     """The object file of a module in LLVM's language, optimised for this machine."""
     with _lock:
-        module, target = optimize(text)
+        module, target = optimize(text, loops)
         code: bytes = target.emit_object(module)
         return code
 

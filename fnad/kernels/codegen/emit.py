@@ -35,7 +35,9 @@ class Emitter:
     where in the table the address of a buffer or the value of a number lies, if the function serves several nodes.
     """
 
-    def __init__(self, function: ir.Function, program: Any, private: Any = None, given: dict[Any, int] | None = None) -> None:
+    def __init__(
+        self, function: ir.Function, program: Any, private: Any = None, given: dict[Any, int] | None = None, scopes: Scopes | None = None
+    ) -> None:
         self.function, self.program, self.private, self.given = function, program, private or {}, given or {}
         self.entry = ir.IRBuilder(function.append_basic_block("entry"))
         self.first = function.append_basic_block("body")
@@ -48,8 +50,7 @@ class Emitter:
         self.fast = False  # whether what is rarely needed is left out
         self.env: dict[str, ir.Value] = {}
         self.pointers: dict[Any, ir.Value] = {}
-        self.scopes: dict[Any, Any] = {}
-        self.domain = self.module.add_metadata([ir.MetaDataString(self.module, "fnad"), ir.MetaDataString(self.module, program.name)])
+        self.scopes = scopes or Scopes(self.module, program, function.name)
 
     def run(self) -> None:
         shared = patterns(self.program)
@@ -257,7 +258,7 @@ class Emitter:
     def outline(self, parts: Any, size: Any, body: Any, private: set[Any]) -> ir.Function:
         """A function that runs one part: `body(emitter, low, high)`."""
         function = self.new_function()
-        inner = Emitter(function, self.program, private, self.given)
+        inner = Emitter(function, self.program, private, self.given, self.scopes)
         assert inner.part is not None
         length = inner.value(parts.size)
         low = inner.b.mul(inner.part, length)
@@ -333,14 +334,19 @@ class Emitter:
 
     def tag(self, instruction: Any, buffer: Any) -> None:
         """Tell LLVM that different buffers do not overlap."""
-        if not self.scopes:
-            for root in self.program.roots:
-                scope = self.module.add_metadata([ir.MetaDataString(self.module, f"{self.program.name}.{root.name}"), self.domain])
-                self.scopes[root] = scope
-            self.own = {r: self.module.add_metadata([s]) for r, s in self.scopes.items()}
-            self.others = {r: self.module.add_metadata([s for q, s in self.scopes.items() if q is not r]) for r in self.scopes}
-        instruction.set_metadata("alias.scope", self.own[buffer.root])
-        instruction.set_metadata("noalias", self.others[buffer.root])
+        instruction.set_metadata("alias.scope", self.scopes.own[buffer.root])
+        instruction.set_metadata("noalias", self.scopes.others[buffer.root])
+
+
+class Scopes:
+    """What a buffer's accesses are marked with. Functions that see other buffers under the same names have other marks."""
+
+    def __init__(self, module: ir.Module, program: Any, name: str) -> None:
+        domain = module.add_metadata([ir.MetaDataString(module, name)])
+        roots = program.roots
+        made = {r: module.add_metadata([ir.MetaDataString(module, f"{name}.{r.name}"), domain]) for r in roots}
+        self.own = {r: module.add_metadata([made[r]]) for r in roots}
+        self.others = {r: module.add_metadata([made[q] for q in roots if q is not r]) for r in roots}
 
 
 def rare_conditions(loop: Any) -> tuple[list[Any], dict[str, Any]]:

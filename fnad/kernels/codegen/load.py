@@ -38,12 +38,12 @@ def native(name: str, text: str, program: Any) -> int:
                 statistics["compiled"] += 1
                 return str(importlib.import_module("fnad.kernels.codegen.emit").print_program(name, program))
 
-            machine(name, "", printed)
+            machine(name, "", printed, loops=True)
             statistics["loaded"] += statistics["compiled"] == before
         return _loaded[name]
 
 
-def machine(name: str, detail: str, printed: Callable[[], str]) -> int:
+def machine(name: str, detail: str, printed: Callable[[], str], loops: bool = False) -> int:
     """The address of the function `name` of a module, from memory, from the disk, or from what `printed` gives LLVM.
 
     The name, together with the detail, says what the module is; on disk that of the machine is added to it.
@@ -54,7 +54,7 @@ def machine(name: str, detail: str, printed: Callable[[], str]) -> int:
             path = None if folder is None else folder / f"{name}{hashlib.sha256(detail.encode()).hexdigest()[:8] if detail else ''}.o"
             code = None if path is None else cache.read(path)
             if code is None:
-                code = _llvm.machine_code(printed())
+                code = _llvm.machine_code(printed(), loops)
                 if path is not None:
                     _keep(path, code)
             _loaded[name] = _llvm.load(code, name)
