@@ -26,6 +26,7 @@ from fnad.kernels.codegen.text import describe
 
 _ALIGN = 64
 _BRIEF = 1 << 14  # bytes; while a program works on less it keeps Python's lock, for taking it again would take longer
+_MANY = 24  # nodes from which what several use is in memory, so that one function can serve those that look alike
 _STACK = 1 << 14  # bytes of workspace that are taken from the stack
 _step = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 asarray = np.asarray
@@ -275,6 +276,8 @@ def plan(schedule: Schedule) -> int:
                 first.setdefault(b, k)
                 last[b] = k
     shared, copies = _parts(schedule)
+    if len(schedule.nodes) > _MANY:
+        shared |= {b for b in first if first[b] != last[b]}
     temps = (b for b in first if b.kind in ("temp", "carry") and (b.axes or b in shared or b in copies))
     begins: dict[int, list[Buffer]] = {}
     for b in sorted(temps, key=lambda b: (first[b], int(b.name[1:]))):

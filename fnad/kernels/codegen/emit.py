@@ -6,7 +6,7 @@ A program becomes one function `(arrays, sizes, literals, work)`, all of them ad
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -31,8 +31,8 @@ def print_program(name: str, program: Any) -> ir.Module:
 class Emitter:
     """Prints one program into an IRBuilder that stands behind an entry block of its own.
 
-    Its functions take `(arrays, sizes, literals, work)`, those that it makes for nodes also `(table, part)`: `given` says
-    where in the table the address of a buffer or the value of a number lies, if the function serves several nodes.
+    Its functions take `(arrays, sizes, literals, work)`, those that it makes for nodes also `(table, part)`. The table holds the
+    positions of a node's buffers and numbers in these vectors, and `given` says which is where, if a function serves several.
     """
 
     def __init__(
@@ -50,35 +50,38 @@ class Emitter:
         self.fast = False  # whether what is rarely needed is left out
         self.env: dict[str, ir.Value] = {}
         self.pointers: dict[Any, ir.Value] = {}
-        self.scopes = scopes or Scopes(self.module, program, function.name)
+        self.scopes = scopes
 
     def run(self) -> None:
         shared = patterns(self.program)
         functions: dict[str, ir.Function] = {}
         for k, node in enumerate(self.program.nodes):
+            if k in shared and shared[k].key in functions:
+                self.call_shared(shared[k], functions[shared[k].key])
+                continue
+            scopes = Scopes(self.module, self.program.touched[k], f"{self.program.name}.{k}")
             if k in shared:
-                self.shared(node, shared[k], functions)
+                pattern = shared[k]
+                given = {x: i for i, x in enumerate((*pattern.roots, *pattern.numbers))}
+                function = functions[pattern.key] = self.new_function()
+                inner = Emitter(function, self.program, given=given, scopes=scopes)
+                inner.node(node)
+                inner.finish()
+                self.call_shared(pattern, function)
             else:
+                self.scopes = scopes
                 self.node(node)
         self.finish()
 
-    def shared(self, node: Any, pattern: Pattern, functions: dict[str, ir.Function]) -> None:
-        """Call the function of all nodes with the same pattern."""
-        if pattern.key not in functions:
-            given = {x: k for k, x in enumerate((*pattern.roots, *pattern.numbers))}
-            function = functions[pattern.key] = self.new_function()
-            inner = Emitter(function, self.program, given=given)
-            inner.node(node)
-            inner.finish()
-        table = self.entry.alloca(ir.ArrayType(I64, len(pattern.roots) + len(pattern.numbers)))
-        values = [self.b.ptrtoint(self.pointer(root), I64) for root in pattern.roots]
-        for name in pattern.numbers:
-            value = self.named(name)
-            values.append(value if value.type == I64 else self.b.bitcast(value, I64))
-        for k, value in enumerate(values):
-            self.b.store(value, self.b.gep(table, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
+    def call_shared(self, pattern: Pattern, function: ir.Function) -> None:
+        """Call the function of all nodes with the same pattern for one of them: a table says where its buffers and numbers are."""
+        places = [self.program.slot(r) if r.kind in ("input", "output") else int(r.offset.attr[1:]) for r in pattern.roots]
+        places += [int(name[1:]) for name in pattern.numbers]
+        kind = ir.ArrayType(I64, len(places))
+        table = ir.GlobalVariable(self.module, kind, f"{self.function.name}_table{len(self.module.globals)}")
+        table.initializer, table.global_constant, table.linkage = ir.Constant(kind, places), True, "internal"
         where = self.b.ptrtoint(table, I64)
-        self.b.call(functions[pattern.key], [self.arrays, self.sizes, self.literals, self.work, where, ir.Constant(I64, 0)])
+        self.b.call(function, [self.arrays, self.sizes, self.literals, self.work, where, ir.Constant(I64, 0)])
 
     def new_function(self) -> ir.Function:
         name = f"{self.function.name}_part{len(self.module.functions)}"
@@ -105,36 +108,32 @@ class Emitter:
         return self.env[name]
 
     def number(self, name: str) -> ir.Value:
-        """A size or literal, from the table or the argument vectors."""
-        if self.given:
-            return self.entry.load(self.entry.inttoptr(self.slot(name), (I64 if name[0] == "s" else ir.DoubleType()).as_pointer()))
+        """A size or literal from the argument vectors."""
         base, kind = (self.sizes, I64) if name[0] == "s" else (self.literals, ir.DoubleType())
-        p = self.entry.inttoptr(base, kind.as_pointer())
-        return self.entry.load(self.entry.gep(p, [ir.Constant(I64, int(name[1:]))]))
+        return self.word(base, self.position(name, int(name[1:])), kind)
 
-    def slot(self, x: Any) -> ir.Value:
-        """Where in the table something lies."""
-        return self.entry.add(self.table, ir.Constant(I64, 8 * self.given[x]))
+    def position(self, x: Any, usual: int) -> ir.Value:
+        """Where something is in its vector: the table says so in functions that serve several nodes."""
+        return self.word(self.table, ir.Constant(I64, self.given[x])) if self.given else ir.Constant(I64, usual)
+
+    def word(self, base: ir.Value, k: ir.Value, kind: ir.Type = I64) -> ir.Value:
+        return self.entry.load(self.entry.gep(self.entry.inttoptr(base, kind.as_pointer()), [k]))
 
     def pointer(self, buffer: Any) -> ir.Value:
         root = buffer.root
         if root not in self.pointers:
             kind = memory_type(root.code).as_pointer()
-            if root in self.given and root not in self.private:
-                p = self.entry.load(self.entry.inttoptr(self.slot(root), kind.as_pointer()))
-            elif root.is_register:
+            if root.is_register:
                 p = self.entry.alloca(memory_type(root.code))
             elif root in self.private:
                 p = self.copy(self.entry, self.value_in_entry, root, self.part)
             elif root.kind == "flag":
                 p = self.entry.inttoptr(self.work, kind)
             elif root.kind in ("temp", "carry"):
-                offset = self.value_in_entry(root.offset)
+                offset = self.word(self.sizes, self.position(root, int(root.offset.attr[1:])))
                 p = self.entry.inttoptr(self.entry.add(self.work, offset), kind)
             else:
-                slot = self.program.slot(root)
-                item = self.entry.add(self.arrays, ir.Constant(I64, 8 * slot))
-                p = self.entry.inttoptr(self.entry.load(self.entry.inttoptr(item, I64.as_pointer())), kind)
+                p = self.entry.inttoptr(self.word(self.arrays, self.position(root, self.program.slot(root))), kind)
             self.pointers[root] = p
         return self.pointers[root]
 
@@ -334,16 +333,17 @@ class Emitter:
 
     def tag(self, instruction: Any, buffer: Any) -> None:
         """Tell LLVM that different buffers do not overlap."""
+        assert self.scopes is not None
         instruction.set_metadata("alias.scope", self.scopes.own[buffer.root])
         instruction.set_metadata("noalias", self.scopes.others[buffer.root])
 
 
 class Scopes:
-    """What a buffer's accesses are marked with. Functions that see other buffers under the same names have other marks."""
+    """What the accesses of a node are marked with, by buffer."""
 
-    def __init__(self, module: ir.Module, program: Any, name: str) -> None:
+    def __init__(self, module: ir.Module, roots: Collection[Any], name: str) -> None:
+        roots = sorted(roots, key=lambda r: int(r.name[1:]))
         domain = module.add_metadata([ir.MetaDataString(module, name)])
-        roots = program.roots
         made = {r: module.add_metadata([ir.MetaDataString(module, f"{name}.{r.name}"), domain]) for r in roots}
         self.own = {r: module.add_metadata([made[r]]) for r in roots}
         self.others = {r: module.add_metadata([made[q] for q in roots if q is not r]) for r in roots}

@@ -12,7 +12,8 @@ from fnad.kernels.codegen.text import describe_node
 
 # Names of buffers, sizes, loop variables and literals; dtypes, which look alike, stand behind a colon.
 _NAME = re.compile(r"(?<![:.\w])([bsil])(\d+)(?=_\d+\b|\b)")
-_WORTH = 200  # characters of text from which a node is worth a function
+_WORTH = 1000  # characters of text, of all that look alike, which are worth a function
+_BESIDES = {"Loop": 100, "Gemm": 700, "Store": 0}  # what a node becomes besides its text, in characters
 
 
 class Pattern(NamedTuple):
@@ -20,22 +21,32 @@ class Pattern(NamedTuple):
 
     key: str
     roots: list[Any]
-    """Buffers whose addresses it is given; registers that only it uses are its own."""
+    """Buffers in memory; registers are its own."""
     numbers: list[str]
     """Names of sizes and literals."""
 
 
 def patterns(program: Any) -> dict[int, Pattern]:
     """What nodes (by position) have a twin, and their patterns."""
-    found = {k: _pattern(program, node, k) for k, node in enumerate(program.nodes)}
-    count: dict[str, int] = {}
-    for p in found.values():
-        count[p.key] = count.get(p.key, 0) + 1
-    return {k: p for k, p in found.items() if count[p.key] > 1 and len(p.key) > _WORTH}
-
-
-def _pattern(program: Any, node: Any, position: int) -> Pattern:
+    registers: dict[Any, int] = {}  # how many nodes use each
+    for used in program.touched:
+        for r in used:
+            if r.is_register:
+                registers[r] = registers.get(r, 0) + 1
     by_name = {r.name: r for r in program.roots}
+    found = {
+        k: _pattern(program, node, by_name)
+        for k, node in enumerate(program.nodes)
+        if all(registers.get(r, 1) == 1 for r in program.touched[k])  # others have no place to be found at
+    }
+    alike: dict[str, list[int]] = {}
+    for k, p in found.items():
+        alike.setdefault(p.key, []).append(k)
+    worth = {key: len(key) + _BESIDES[type(program.nodes[nodes[0]]).__name__] for key, nodes in alike.items()}
+    return {k: p for k, p in found.items() if len(alike[p.key]) > 1 and len(alike[p.key]) * worth[p.key] > _WORTH}
+
+
+def _pattern(program: Any, node: Any, by_name: dict[str, Any]) -> Pattern:
     names: dict[str, str] = {}
     counts = dict.fromkeys("bsil", 0)
 
@@ -48,10 +59,6 @@ def _pattern(program: Any, node: Any, position: int) -> Pattern:
 
     text = _NAME.sub(renamed, describe_node(program, node))
     used = [by_name[n] for n in names if n in by_name]
-    own = {r for r in used if r.is_register and _only(program, r, position)}
-    kinds = " ".join(f"{r.code}{'=' * r.is_register}{'!' * (r in own)}{'t' * (r.kind == 'temp')}" for r in used)
-    return Pattern(f"{kinds}\n{text}", [r for r in used if r not in own], [n for n in names if n[0] in "sl"])
-
-
-def _only(program: Any, root: Any, position: int) -> bool:
-    return all(k == position or root not in both for k, both in enumerate(program.touched))
+    kinds = " ".join(f"{r.code} {'register' if r.is_register else r.kind}" for r in used)
+    own = [r for r in used if not (r.is_register or r.kind == "flag")]
+    return Pattern(f"{kinds}\n{text}", own, [n for n in names if n[0] in "sl"])

@@ -48,7 +48,7 @@ def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
     else:
         (left, lt, lb), (right, rt, rb) = node.left, node.right
         numbers = ",".join(show(n) for n in node.numbers)
-        operands = f"{whole(left)}{'T' * lt}{'*' * lb} {whole(right)}{'T' * rt}{'*' * rb}"
+        operands = f"{whole(left)}{'.T' * lt}{'*' * lb} {whole(right)}{'.T' * rt}{'*' * rb}"
         lines.append(f"{pad}{whole(node.out)} = gemm:{node.out.code} {operands} {numbers} {node.batch == 1} {node.guard}{_blocks(node)}")
 
 
