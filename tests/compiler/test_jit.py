@@ -485,7 +485,7 @@ def test_layers_and_leaves_of_one_kind_are_printed_once():
     """Machine code does not grow with their number, whether loops are small or run in parts."""
     for width in (7, 300):
         sizes = []
-        for layers in (4, 12):
+        for layers in (12, 24):
             step, args = network(layers, width)
             with fnad.disable_jit():
                 want = step(*args)
