@@ -492,5 +492,6 @@ def test_layers_and_leaves_of_one_kind_are_printed_once():
             for g, w in zip(fnad.tree.leaves(fnad.jit(step)(*args)), fnad.tree.leaves(want), strict=True):
                 np.testing.assert_allclose(g, w, 1e-7, 1e-12)
             (program,) = fnad.explain(step)(*args)._executable.programs
-            sizes.append(str(print_program("step", program)).count("define "))
-        assert sizes[0] == sizes[1] > 1
+            lines = str(print_program("step", program)).splitlines()
+            sizes.append(sum(" = " in line and line[0] == " " for line in lines))  # instructions
+        assert sizes[1] < 1.5 * sizes[0]
