@@ -75,7 +75,9 @@ def __getattr__(name: str) -> Any:
         return found
     if name in _LAZY:
         return importlib.import_module(f"fnad.{name}")
-    raise AttributeError(f"module 'fnad' has no attribute {name!r}")
+    if name.startswith("__"):
+        raise AttributeError(f"module 'fnad' has no attribute {name!r}")
+    raise importlib.import_module("fnad.core.hints").missing_name(name, __dir__())
 
 
 def __dir__() -> list[str]:

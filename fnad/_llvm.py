@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import importlib
 import platform
-import threading
 from typing import Any
 
-_lock = threading.RLock()  # LLVM compiles for one thread at a time
+from fnad import _fork
+
+_lock = _fork.lock(4)  # LLVM compiles for one thread at a time
 
 
 @functools.cache

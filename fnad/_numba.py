@@ -13,11 +13,12 @@ kernels of another file is not compiled anew when only those change.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
 from typing import Any
 
-_lock = threading.Lock()
+from fnad import _fork
+
+_lock = _fork.lock(5)
 
 
 class Kernel:

@@ -6,10 +6,10 @@ import ctypes
 import functools
 import importlib.util
 import pathlib
-import threading
 from types import ModuleType
 from typing import Any
 
+from fnad import _fork
 from fnad._threads import extension
 
 
@@ -39,7 +39,7 @@ class _OneThread:
     """While programs run that divide products among threads themselves, SciPy's OpenBLAS keeps to one per call."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = _fork.lock(5)
         self._inside = 0
         self._before = 0
         self._get: Any = None

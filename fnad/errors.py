@@ -1,4 +1,4 @@
-"""Every exception fnad raises, one class per kind of mistake.
+"""Every exception and warning of fnad, one class per kind of mistake.
 
 A message has three parts: the rule that was broken, what was found, and what to write instead.
 `docs/errors.md` is the handbook: one section per class.
@@ -9,10 +9,17 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+import warnings
 from types import FrameType
 from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
+
+
+def _message(rule: str, got: dict[str, Any], fix: str, line: str) -> str:
+    lines = [rule, *(line.format(name, value) for name, value in got.items())]
+    return "\n".join([*lines, f"  fix: {fix}"] if fix else lines)
 
 
 class FnadError(Exception):
@@ -27,11 +34,7 @@ class FnadError(Exception):
     _line = "  got {}: {}"
 
     def __init__(self, rule: str, *, got: dict[str, Any] | None = None, fix: str = "") -> None:
-        lines = [rule]
-        lines += [self._line.format(name, value) for name, value in (got or {}).items()]
-        if fix:
-            lines.append(f"  fix: {fix}")
-        super().__init__("\n".join(lines))
+        super().__init__(_message(rule, got or {}, fix, self._line))
         self.rule, self.got, self.fix = rule, got or {}, fix
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -96,15 +99,43 @@ class GradientError(FnadError, AssertionError):
     _line = "  {}: {}"
 
 
+class UnknownNameError(FnadError, AttributeError):
+    """A name of another library that fnad, or a traced value, does not have."""
+
+
+class RecordingWarning(UserWarning):
+    """A function did something while it was recorded that calls of the compiled function will not repeat."""
+
+
+def warn(category: type[Warning], rule: str, *, got: dict[str, Any] | None = None, fix: str = "") -> None:
+    """Warn at the user's line, with a message of the same parts as an error's."""
+    message = _message(rule, got or {}, fix, FnadError._line)
+    frame = user_frame()
+    if frame is None:
+        warnings.warn(message, category, stacklevel=2)
+    else:
+        names = frame.f_globals
+        registry = names.setdefault("__warningregistry__", {})
+        warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
+
+
 def user_frame() -> FrameType | None:
     """The innermost frame on the stack that is neither fnad's nor NumPy's."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if not path.startswith(_PACKAGE) and f"{os.sep}numpy{os.sep}" not in path and not path.startswith("<__array_function__"):
-            return frame
+    while frame is not None and not is_users(frame):
         frame = frame.f_back
-    return None
+    return frame
+
+
+def is_users(frame: FrameType) -> bool:
+    """Whether a frame is neither fnad's nor NumPy's."""
+    path = frame.f_code.co_filename
+    return not path.startswith((_PACKAGE, f"numpy{os.sep}", "<__array_function__")) and f"{os.sep}numpy{os.sep}" not in path
+
+
+def is_packages(path: str) -> bool:
+    """Whether a source file belongs to fnad, to an installed package or to Python itself."""
+    return path.startswith((_PACKAGE, _STANDARD, "<frozen")) or "site-packages" in path or "dist-packages" in path
 
 
 def calling_library() -> str:
@@ -126,6 +157,12 @@ def describe_line(path: str, line: int, function: str) -> str:
 
 def describe_function(f: Any) -> str:
     """Name and place of definition of a user's function, for messages."""
-    code = getattr(f, "__code__", None)
-    name = getattr(f, "__qualname__", None) or type(f).__name__
-    return f"{name} ({code.co_filename}:{code.co_firstlineno})" if code is not None else str(name)
+    name, _, place = describe_place(f).partition(" at ")
+    return f"{name} ({place})" if place else name
+
+
+def describe_place(f: Any) -> str:
+    """`name at file:line` of a function, or what is known of it."""
+    code = getattr(f, "__code__", None) or getattr(getattr(f, "__wrapped__", None), "__code__", None)
+    name = getattr(f, "__qualname__", None) or getattr(f, "__name__", None) or type(f).__name__
+    return f"{name} at {code.co_filename}:{code.co_firstlineno}" if code is not None else str(name)

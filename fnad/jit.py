@@ -6,24 +6,26 @@ import contextlib
 import functools
 import importlib
 import inspect
-import threading
+import sys
 import types
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from fnad import tree
+from fnad import _fork, tree
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
 from fnad.core.graph import Graph, Literal, evaluate, flat_function, record
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, DTypeError
+from fnad.errors import ArgumentError, DTypeError, describe_function, describe_place
 from fnad.transforms._opaque import batch_flat
 from fnad.transforms.jvp import push_forward
 from fnad.transforms.vjp import pull_back
 from fnad.typing import Function
+
+_compiling = _fork.lock(0)
 
 
 class Compiled(Primitive):
@@ -36,14 +38,15 @@ class Compiled(Primitive):
         self.graph, self.function, self._donated = graph, function, donated
         self._executable: Any = None
         self._derived: dict[Any, Any] = {}
-        self._lock = threading.Lock()
 
     @property
     def executable(self) -> Any:
-        with self._lock:
-            if self._executable is None:
-                self._executable = compile_graph(self.graph, self._donated)
-            return self._executable
+        if self._executable is None:
+            _fork.prepare()
+            with _compiling:
+                if self._executable is None:
+                    self._executable = compile_graph(self.graph, self._donated)
+        return self._executable
 
     def impl(self, *leaves: Any) -> tuple[Any, ...]:
         return tuple(self.executable.convert(leaves))
@@ -108,7 +111,7 @@ class Compiled(Primitive):
 def compile_graph(graph: Graph, donated: frozenset[int]) -> Any:
     """The program of a graph. The compiler is imported when it is first needed: `import fnad` does not wait for it."""
     pipeline = importlib.import_module("fnad.compiler.pipeline")
-    return pipeline.Executable(pipeline.simplify(graph), donated)
+    return pipeline.Executable(pipeline.simplify(graph), donated, graph)
 
 
 class Entry:
@@ -150,12 +153,25 @@ def disable_jit() -> Iterator[None]:
         _disabled.reset(token)
 
 
+class Options(NamedTuple):
+    """What `jit` was told about the arguments."""
+
+    static_argnums: tuple[int, ...]
+    static_argnames: tuple[str, ...]
+    donate_argnums: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return "".join(f", {name}={value}" for name, value in self._asdict().items() if value)
+
+
 class Jitted:
     """A function compiled on its first call with each structure of arguments."""
 
-    def __init__(self, f: Function, static_argnums: tuple[int, ...], static_argnames: tuple[str, ...], donate: tuple[int, ...]) -> None:
+    def __init__(self, f: Function, options: Options) -> None:
         functools.update_wrapper(self, f)
-        self._f, self._static, self._names, self._donate = f, static_argnums, static_argnames, donate
+        self._f, self._options = f, options
+        self._parameters = _parameters(f)
+        self._static, self._names, self._donate = _check_options(options, self._parameters, f)
         self._entries: dict[Any, Entry] = {}
         self._recent: tuple[Entry, ...] = ()  # what to try first, without a look at the arguments
 
@@ -163,6 +179,18 @@ class Jitted:
     def function(self) -> Function:
         """The function that was compiled."""
         return self._f
+
+    def __repr__(self) -> str:
+        count = len(self._entries)
+        return f"<fnad.jit of {describe_place(self._f)}{self._options}, {count} program{'' if count == 1 else 's'}>"
+
+    def __reduce__(self) -> Any:
+        """A function that is found under its name is pickled as that name, any other with the function inside it."""
+        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        name = getattr(self, "__qualname__", "<unnamed>")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        return name if found is self else (jit, (self._f, *self._options))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -186,17 +214,16 @@ class Jitted:
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         call, static, dynamic = self.split(args, kwargs)
         leaves, spec = tree.flatten(dynamic)
-        avals = tuple([leaf_aval(x, spec, i) for i, x in enumerate(leaves)])
+        avals = tuple([leaf_aval(x) or self._refuse(x, spec, i, args) for i, x in enumerate(leaves)])
         key = static, _types(static), spec, avals
         try:
             entry = self._entries.get(key)
         except TypeError:
-            raise ArgumentError("jit: static arguments must be hashable", got={"static": static}) from None
+            raise self._unhashable(static) from None
         if entry is None:
-            flat, out_spec = flat_function(call, spec)
-            graph = record(flat, avals, self._f)
+            graph, out_spec = self._record(call, static, spec, avals, args)
             closed = [x for _, x in graph.constants if isinstance(x, Tracer)]
-            entry = Entry(Compiled(graph, self._f, self._given(args)), avals, out_spec[0])
+            entry = Entry(Compiled(graph, self._f, self._given(args)), avals, out_spec)
             if closed:
                 return self._closed(graph, leaves, entry)
             if len(args) != len(leaves) or any(a is not x for a, x in zip(args, leaves, strict=True)):
@@ -207,6 +234,25 @@ class Jitted:
             self._recent = (entry, *(e for e in self._recent if e is not entry))[:_RECENT]
         outs = entry.compiled(*leaves)
         return tree.unflatten(entry.out_spec, outs)
+
+    def _record(
+        self, call: Function, static: Any, spec: tree.Spec, avals: tuple[Aval, ...], args: tuple[Any, ...]
+    ) -> tuple[Graph, tree.Spec]:
+        """The graph of a call and the structure of its result; what it does beside computing a result is watched."""
+
+        watch = importlib.import_module("fnad.core.watch")  # which recording alone needs
+
+        def watched(*given: Any, **more: Any) -> Any:
+            before = tree.leaves((given, more))
+            result = call(*given, **more)
+            watch.check_arguments((given, more), before, spec, result, self._labels(args), self._f)
+            return result
+
+        seen = watch.Watch(self._f, static)
+        flat, out_spec = flat_function(watched, spec)
+        graph = record(flat, avals, self._f)
+        seen.report()
+        return graph, out_spec[0]
 
     def _given(self, args: tuple[Any, ...]) -> frozenset[int]:
         """Positions of the leaves of donated arguments among all leaves."""
@@ -231,7 +277,7 @@ class Jitted:
         return tree.unflatten(entry.out_spec, outs)
 
     def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """The function of the dynamic arguments, the static ones as a key, the dynamic ones."""
+        """The function of the dynamic arguments, the static ones as a key (the same by position and by name), the dynamic ones."""
         if not self._static and not self._names:
             return self._f, (), (args, kwargs)
         at = {n: args[n] for n in _positions(self._static, len(args))}
@@ -243,7 +289,101 @@ class Jitted:
             moving = iter(given)
             return self._f(*[at[i] if i in at else next(moving) for i in range(len(args))], **more, **named)
 
-        return call, (tuple(at.items()), tuple(named.items())), (dynamic, rest)
+        key = [*((self._label(i), v) for i, v in at.items()), *named.items()]
+        return call, tuple(sorted(key, key=lambda item: item[0])), (dynamic, rest)
+
+    def _label(self, i: int) -> str:
+        """The name of a positional argument."""
+        parameters = [p for p in self._parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        if i < len(parameters):
+            p = parameters[i]
+            return p.name if p.kind is p.POSITIONAL_OR_KEYWORD else f"{p.name} (argument {i})"
+        rest = next((p.name for p in self._parameters if p.kind is p.VAR_POSITIONAL), "")
+        return f"{rest}[{i - len(parameters)}]" if rest else f"argument {i}"
+
+    def _labels(self, args: tuple[Any, ...]) -> list[str]:
+        """The names of the positional arguments that are not static."""
+        static = _positions(self._static, len(args))
+        return [self._label(i) for i in range(len(args)) if i not in static]
+
+    def _refuse(self, x: Any, spec: tree.Spec, i: int, args: tuple[Any, ...]) -> NoReturn:
+        """Raise for a leaf that is no array, by name and with what fits its place."""
+        path = tree.argument_paths(spec, self._labels(args))[i]
+        name = type(x).__name__
+        if path in ("self", "cls"):
+            fix = (
+                f"make {name} a pytree whose arrays are arguments of the program: a dataclass, or fnad.tree.register({name}, flatten, "
+                f"unflatten); or fnad.jit(static_argnames={path!r}), which records once for each object and does not see later changes"
+            )
+        elif isinstance(x, np.ndarray | np.generic | Tracer):
+            fix, name = "convert it to a dtype of numbers with .astype", f"{x.dtype} array"
+        elif hasattr(x, "bit_generator"):
+            fix = "draw the numbers before the call, and pass them in"
+        elif path.isidentifier():
+            fix = f"name it in static_argnames: fnad.jit(static_argnames={path!r})"
+        else:
+            fix = "give it an argument of its own named in static_argnames, or make it a static field of a dataclass"
+        got = {f"argument {path}": name, "function": describe_function(self._f)}
+        raise DTypeError("jit takes numeric arrays and scalars", got=got, fix=fix)
+
+    def _unhashable(self, static: Any) -> ArgumentError:
+        found = {f"argument {label}": f"{type(v).__name__}: {v!r:.60}" for label, v in static if not _hashable(v)}
+        return ArgumentError(
+            "jit: static arguments must be hashable, since each value has a program of its own",
+            got={**found, "function": describe_function(self._f)},
+            fix="pass a tuple, a frozenset or a frozen dataclass; arrays and pytrees of arrays are not static",
+        )
+
+
+def _hashable(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+def _parameters(f: Function) -> list[inspect.Parameter]:
+    """The parameters of a function, as far as Python knows them."""
+    try:
+        return list(inspect.signature(f).parameters.values())
+    except (ValueError, TypeError):  # a builtin
+        return []
+
+
+def _check_options(
+    options: Options, parameters: list[inspect.Parameter], f: Function
+) -> tuple[tuple[int, ...], tuple[str, ...], tuple[int, ...]]:
+    """Static arguments by position and by name, each of them by both where it has both; donated ones by position."""
+    kinds = {p.kind for p in parameters}
+    by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    count = len(ordered)
+    known = bool(parameters)
+    open_ended = inspect.Parameter.VAR_POSITIONAL in kinds
+    for option in ("static_argnums", "donate_argnums"):
+        for n in getattr(options, option):
+            if not isinstance(n, int) or (known and not open_ended and not -count <= n < count):
+                raise _bad_option(option, n, f, ordered, "positions of its positional arguments")
+    for n in options.static_argnames:
+        if not isinstance(n, str) or (known and n not in by_name and inspect.Parameter.VAR_KEYWORD not in kinds):
+            raise _bad_option("static_argnames", n, f, by_name, "names of its arguments")
+    fixed = known and not open_ended  # then a negative position is that of one parameter, however many arguments a call has
+    numbers, donated = ([n % count if fixed else n for n in given] for given in (options.static_argnums, options.donate_argnums))
+    names = list(options.static_argnames)
+    numbers += [ordered.index(n) for n in names if n in ordered and ordered.index(n) not in numbers]
+    names += [ordered[n] for n in numbers if 0 <= n < count and ordered[n] in by_name and ordered[n] not in names]
+    both = set(numbers) & set(donated)
+    if both:
+        raise _bad_option("donate_argnums", min(both), f, ordered, "arguments that are not static: these are no arrays")
+    return tuple(numbers), tuple(names), tuple(donated)
+
+
+def _bad_option(option: str, value: Any, f: Function, arguments: list[str], wanted: str) -> ArgumentError:
+    return ArgumentError(
+        f"jit: {option} must give {wanted}",
+        got={option: repr(value), "function": describe_function(f), "its arguments": ", ".join(arguments) or "none"},
+    )
 
 
 def _positions(numbers: Sequence[int], count: int) -> list[int]:
@@ -258,20 +398,16 @@ def _types(x: Any) -> Any:
     return (x.__class__, repr(x)) if isinstance(x, float | complex) else x.__class__
 
 
-def leaf_aval(x: Any, spec: tree.Spec, i: int) -> Aval:
+def leaf_aval(x: Any) -> Aval | None:
+    """The abstract value of an argument's leaf; None if a program cannot take it."""
     if isinstance(x, np.ndarray | np.generic | Tracer) or x.__class__ in PYTHON_SCALARS:
         aval = aval_of(x)
-        if aval.dtype.kind in "biufc":
-            return aval
-    raise DTypeError(
-        "jit takes numeric arrays and scalars",
-        got={f"argument{tree.paths(spec)[i]}": f"{type(x).__name__}"},
-        fix="name what is no array in static_argnums or static_argnames",
-    )
+        return aval if aval.dtype.kind in "biufc" else None
+    return None
 
 
-def jit(f: Function, static_argnums: Any = (), static_argnames: Any = (), donate_argnums: Any = ()) -> Any:
-    """Compile a function of arrays to native code.
+def jit(f: Function | None = None, static_argnums: Any = (), static_argnames: Any = (), donate_argnums: Any = ()) -> Any:
+    """Compile a function of arrays to native code: `fnad.jit(f)`, `@fnad.jit`, `@fnad.jit(static_argnames="n")`.
 
     The function is recorded once for each structure of its arguments (pytree, shapes, dtypes, static values), simplified,
     fused into loops and compiled; from then on a call runs native code only. Another batch size is recorded again, which
@@ -281,9 +417,9 @@ def jit(f: Function, static_argnums: Any = (), static_argnames: Any = (), donate
         f: A function of pytrees of arrays and scalars that returns a pytree of them, written with NumPy. While it is recorded
             its values are not known: Python control flow on them raises, printing shows tracers, random numbers of NumPy
             are drawn once. Closed-over arrays are passed by reference: later changes of their contents are seen, except by
-            what `f` computes from them alone, which NumPy does while recording.
+            what `f` computes from them alone, which NumPy does while recording. Without it, a decorator that takes it.
         static_argnums: Positions of arguments that are not arrays (hashable); each value is compiled for itself.
-        static_argnames: The same by name.
+        static_argnames: The same by name. An argument named either way is static by position and by keyword.
         donate_argnums: Positions of arguments whose memory may be used for results: their contents are undefined after
             the call.
 
@@ -294,7 +430,12 @@ def jit(f: Function, static_argnums: Any = (), static_argnames: Any = (), donate
     Raises:
         ConcretizationError: the function needs the value of an array.
         DTypeError: an argument is no numeric array.
-        ArgumentError: a static argument is not hashable.
+        ArgumentError: a static argument is not hashable, or an option names no argument.
+        InPlaceError: the function puts a value into an argument's dict or list, and does not return it.
+
+    Warns:
+        RecordingWarning: while it was recorded, the function changed an argument's container or a variable around it, or drew
+            random numbers.
 
     Example:
         >>> import numpy as np, fnad
@@ -302,11 +443,13 @@ def jit(f: Function, static_argnums: Any = (), static_argnames: Any = (), donate
         >>> step(np.array([1.0, 2.0]), np.eye(2))
         array([0.8, 1.6])
     """
-    numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
-    donate = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
-    if names or numbers:
-        parameters = list(inspect.signature(f).parameters)
-        numbers += tuple(parameters.index(n) for n in names if n in parameters and parameters.index(n) not in numbers)
-        names += tuple(parameters[n] for n in numbers if -len(parameters) <= n < len(parameters) and parameters[n] not in names)
-    return Jitted(f, numbers, names, donate)
+    options = Options(_tuple(static_argnums), _tuple(static_argnames), _tuple(donate_argnums))
+    if f is None:
+        return functools.partial(jit, **options._asdict())
+    if not callable(f):
+        raise ArgumentError("jit takes a function", got={"f": repr(f)}, fix="name the options: @fnad.jit(static_argnums=1)")
+    return Jitted(f, options)
+
+
+def _tuple(x: Any) -> tuple[Any, ...]:
+    return (x,) if isinstance(x, int | str) else tuple(x)

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import optree
 
+from fnad import _fork
 from fnad import _template as template
 from fnad.errors import TreeError
 from fnad.typing import PyTree
@@ -21,7 +21,7 @@ from fnad.typing import PyTree
 NAMESPACE = "fnad"
 Spec = optree.PyTreeSpec
 
-_lock = threading.Lock()
+_lock = _fork.lock(5)
 _registered: set[type] = set()
 _LEAF_TYPES: set[type] = {np.ndarray, float, int, bool, complex, np.float64, np.float32, np.int64, np.bool_}
 
@@ -130,6 +130,15 @@ def flatten_prefix(prefix: PyTree, spec: Spec, what: str) -> list[Any]:
 def paths(spec: Spec) -> list[str]:
     """One printable key path per leaf, such as `['layer'][0]`."""
     return [accessor.codify("") for accessor in spec.accessors()]
+
+
+def argument_paths(spec: Spec, names: Sequence[str]) -> list[str]:
+    """One printable path per leaf of an (args, kwargs), such as `params['w'][0]`, given the names of the positional arguments."""
+    out = []
+    for accessor in spec.accessors():
+        which, key = accessor[0].entry, accessor[1].entry
+        out.append(accessor[2:].codify(key if which else names[key]))
+    return out
 
 
 def first_difference(a: Spec, b: Spec) -> tuple[str, str, str]:

@@ -14,7 +14,7 @@ import fnad
 
 ROOT = Path(fnad.__file__).parent
 FLOORS = [
-    {"errors", "_config", "_version", "typing", "tree", "_numba", "_llvm", "_template", "_threads", "_scipy"},
+    {"_fork", "errors", "_config", "_version", "typing", "tree", "_numba", "_llvm", "_template", "_threads", "_scipy"},
     {"kernels", "codegen"},
     {"core"},
     {"primitives"},

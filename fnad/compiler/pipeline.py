@@ -17,7 +17,8 @@ from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.simplify import simplify as simplify
 from fnad.core.aval import Aval, aval_of
-from fnad.core.graph import Graph, Literal
+from fnad.core.graph import Graph, Literal, first_failure
+from fnad.errors import BoundsError
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen.entry import ARRAY, NOTHING, SCALAR, TAKEN, Code, Input, Output, entry
 from fnad.kernels.codegen.load import native
@@ -95,8 +96,8 @@ def strides(buffer: Buffer, schedule: Schedule) -> list[Any]:
 class Executable:
     """A compiled graph. Call it with the inputs as C-contiguous arrays of the recorded shapes and dtypes."""
 
-    def __init__(self, graph: Graph, donated: frozenset[int] = frozenset()) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, donated: frozenset[int] = frozenset(), recorded: Graph | None = None) -> None:
+        self.graph, self._recorded = graph, recorded or graph
         schedule = self.schedule = Schedule.of(graph, donated)
         self.work_bytes = plan(schedule)
         slots: dict[Buffer, int] = {}
@@ -196,9 +197,18 @@ class Executable:
             self._run((*inputs, *(self.constants if constants is None else constants), *new), work, base)
             outs = [x if x.ndim else x[()] for x in outs]
         if self._checked and work[base - work.ctypes.data]:
-            raise IndexError("an index is out of bounds for the axis that it indexes (in a compiled function)")
+            raise self._out_of_bounds(inputs)
         self._work.append((work, base))  # only now may another thread take it
         return outs
+
+    def _out_of_bounds(self, inputs: Sequence[Any]) -> BoundsError:
+        """The error for an index that a loop found out of bounds; which one and where is found by evaluating step by step."""
+        found = first_failure(self._recorded, inputs, IndexError)
+        if found is None:  # donated arrays have been overwritten
+            return BoundsError("an index is out of bounds for the axis that it indexes (in a compiled function)")
+        equation, error = found
+        rule, got, fix = (error.rule, error.got, error.fix) if isinstance(error, BoundsError) else (str(error), {}, "")
+        return BoundsError(f"{rule} (in a compiled function)", got={**got, "at": equation.line}, fix=fix)
 
     def _run(self, arrays: tuple[Any, ...], work: Any, base: int) -> None:
         """Native parts and operations on the host in turn."""
@@ -236,7 +246,11 @@ class Executable:
             v.value if isinstance(v, Literal) else array(b).item() if v.aval.weak else array(b)
             for v, b in zip(e.inputs, node.inputs, strict=True)
         ]
-        found = e.primitive.impl(*inputs, **e.params)
+        try:
+            found = e.primitive.impl(*inputs, **e.params)
+        except Exception as error:
+            error.add_note(f"in a compiled function, at {e.line}")
+            raise
         for b, value in zip(node.outputs, found if e.primitive.multiple else (found,), strict=True):
             array(b)[...] = value
 

@@ -7,6 +7,7 @@ multiplication by one.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,7 @@ class Simplifier:
         self.uniform.update({v: x for v, x in inner.constants if is_uniform(x)})
         self.constants.extend(inner.constants)
         for sub in inner.equations:
-            self.visit(sub)
+            self.visit(replace(sub, where=e.where))
         self.same.update(zip(e.outputs, inner.outputs, strict=True))
 
     def is_number(self, v: Atom, number: float) -> bool:

@@ -17,7 +17,7 @@ from fnad import tree
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
 from fnad.core.keep import BY_REFERENCE, Keeper
 from fnad.core.primitive import Primitive
-from fnad.core.tracer import CAPTURING, Trace, Tracer, check_alive
+from fnad.core.tracer import CAPTURING, Trace, Tracer, check_alive, later
 from fnad.errors import ConcretizationError, DTypeError, ShapeError, describe_line, user_frame, user_line
 
 
@@ -127,7 +127,7 @@ class RecordTracer(Tracer):
         raise ConcretizationError(
             f"{wanted} needs a value, but while a function is recorded only shapes and dtypes are known",
             got={"value": repr(self), "at": user_line()},
-            fix="select with np.where(condition, a, b), or pass what decides as a plain Python value that is not traced",
+            fix=later("advice").needed(wanted, self._plain),
         )
 
 
@@ -135,6 +135,7 @@ class RecordTrace(Trace):
     """Collects equations instead of computing."""
 
     __slots__ = ("constants", "equations", "keeper", "numbers")
+    knows_values = False
 
     def __init__(self, function: Any, keeper: Keeper | None = None) -> None:
         super().__init__("recording", function)
@@ -226,6 +227,11 @@ def record(
     try:
         inputs = [trace.new(a) for a in avals]
         outputs = tuple(trace.operand(o) for o in f(*inputs))
+    except TypeError as error:
+        better = later("advice").of_foreign(error)
+        if better is None:
+            raise
+        raise better from error
     finally:
         if captured is not None:
             CAPTURING.reset(captured)
@@ -249,6 +255,20 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
         out = e.primitive(*map(read, e.inputs), **e.params)
         values.update(zip(e.outputs, out if e.primitive.multiple else (out,), strict=True))
     return [read(v) for v in graph.outputs]
+
+
+def first_failure(graph: Graph, args: Sequence[Any], kind: type[Exception]) -> tuple[Equation, Exception] | None:
+    """The first equation that raises an error of a kind when the graph is evaluated, and the error."""
+    values: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
+    values.update(graph.constants)
+    for e in graph.equations:
+        try:
+            with np.errstate(all="ignore"):
+                out = e.primitive(*[v.value if isinstance(v, Literal) else values[v] for v in e.inputs], **e.params)
+        except kind as error:
+            return e, error
+        values.update(zip(e.outputs, out if e.primitive.multiple else (out,), strict=True))
+    return None
 
 
 def flat_function(f: Callable[..., Any], spec: tree.Spec) -> tuple[Callable[..., list[Any]], list[tree.Spec]]:

@@ -6,6 +6,7 @@ plain number or array silently: that would drop a derivative.
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import operator
 import sys
@@ -22,14 +23,28 @@ from fnad.errors import ClosureError, InPlaceError, LeakedTracerError, TracerCon
 if TYPE_CHECKING:
     from fnad.core.primitive import Primitive
 
+STATIC = "an option or a size is named in static_argnames of fnad.jit, and is then a plain value"
+UNMAPPED = "what is the same for all examples is given the axis None in in_axes, and is then a plain value"
+_KNOWN = "fnad.stop_gradient(x) gives the plain value"
+_SPELLINGS = (
+    "np.sin(x) instead of math.sin(x), np.stack([a, b]) instead of np.array([a, b]), fnad.at(a)[i].set(x) instead of a[i] = x, "
+    "fnad.at(plain)[t].get() instead of plain[t], np.dot(plain, t) instead of plain.dot(t)"
+)
 _SHOWN = 8  # largest array whose entries are printed
 _levels = itertools.count(1)  # next() on it is atomic: traces of different threads never share a level
+
+
+def later(module: str) -> Any:
+    """A module of the core that is imported when something has gone wrong."""
+    return importlib.import_module(f"fnad.core.{module}")
 
 
 class Trace:
     """One run of one transform. Inner transforms start later, so they have the higher level and handle a call first."""
 
     __slots__ = ("alive", "function", "level", "name")
+    knows_values = True
+    """Whether `fnad.stop_gradient` gives plain values."""
 
     def __init__(self, name: str, function: Any) -> None:
         self.name = name
@@ -54,7 +69,8 @@ class Trace:
         return LeakedTracerError(
             f"a traced value is used after the {self.name} that made it has ended",
             got={"function": describe_function(self.function), "used at": user_line()},
-            fix="return the value from the function (for extra outputs use has_aux=True), or store fnad.stop_gradient(x)",
+            fix="return the value from the function"
+            + (" (for extra outputs use has_aux=True), or store fnad.stop_gradient(x)" if self.knows_values else ""),
         )
 
 
@@ -67,8 +83,9 @@ class Tracer:
 
     __slots__ = ("__weakref__", "_trace")
     _why_not = "only its shape and dtype are known"
+    _plain = STATIC
+    """How to have a plain value instead, for messages."""
     __array_priority__ = 1000.0
-    __hash__ = None  # type: ignore[assignment]  # as for arrays: == is elementwise
 
     _trace: Any
 
@@ -107,6 +124,11 @@ class Tracer:
             raise TypeError("len() of unsized object")
         return self.shape[0]
 
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)  # a protocol that a library asks for
+        raise later("hints").missing_attribute(name)
+
     def _concrete(self, wanted: str) -> Any:
         """The plain value where it is known; otherwise an error which says why `wanted` cannot be had."""
         raise NotImplementedError
@@ -133,43 +155,34 @@ class Tracer:
     # -- never silently a plain value ----------------------------------------------------------------------------
 
     def _refuse(self, wanted: str, fix: str = "") -> TracerConversionError:
-        library = calling_library()
-        if library == "scipy":
+        if calling_library() == "scipy":
             fix = "fnad.scipy has some SciPy functions that are no ufuncs (special.logsumexp, softmax, ...); the others cannot be traced"
+        else:
+            fix = later("advice").for_conversion(wanted, self._plain) or fix or f"{_SPELLINGS}; {self._plain}"
+            if self._plain == _KNOWN and self._plain not in fix:
+                fix = f"{fix}; {self._plain}"
         return TracerConversionError(
-            f"a traced value cannot become {wanted}: {self._why_not}",
-            got={"value": repr(self), "at": user_line()},
-            fix=fix
-            or "fnad.stop_gradient(x) gives the plain value; np.sin instead of math.sin, np.stack([a, b]) instead of np.array([a, b]), "
-            "fnad.at(a)[i].set(x) instead of a[i] = x",
+            f"a traced value cannot become {wanted}: {self._why_not}", got={"value": repr(self), "at": user_line()}, fix=fix
         )
 
     def __float__(self) -> float:
-        raise self._refuse(
-            "a Python float",
-            "np.sin(x) instead of math.sin(x), fnad.at(a)[i].set(x) instead of a[i] = x; fnad.stop_gradient(x) gives the plain value",
-        )
+        raise self._refuse("a Python float")
 
     def __complex__(self) -> complex:
         raise self._refuse("a Python complex")
 
     def __round__(self, ndigits: int | None = None) -> Any:
         if ndigits is None:
-            raise self._refuse("a Python int (round())", "write np.round(x), or round(fnad.stop_gradient(x))")
+            raise self._refuse("a Python int (round())", "np.round(x)")
         return np.round(self, ndigits)
 
     def __trunc__(self) -> NoReturn:
-        raise self._refuse("a Python int (math.trunc())", "write np.trunc(x), or math.trunc(fnad.stop_gradient(x))")
+        raise self._refuse("a Python int (math.trunc())", "np.trunc(x)")
 
     def __array__(self, *_args: Any, **_kwargs: Any) -> NoReturn:
         if sys._getframe(1).f_code.co_qualname.startswith("vectorize."):
             raise dispatch.unsupported(np.vectorize)
-        raise self._refuse(
-            "a plain ndarray",
-            "np.stack([a, b]) instead of np.array([a, b]); fnad.at(a)[i].set(x) instead of a[i] = x; "
-            "fnad.at(plain)[t].get() instead of plain[t], np.dot(plain, t) instead of plain.dot(t); "
-            "fnad.stop_gradient(x) for the plain value",
-        )
+        raise self._refuse("a plain ndarray")
 
     def item(self, *_args: Any) -> NoReturn:
         raise self._refuse("a Python number (.item())")
@@ -280,6 +293,13 @@ class Tracer:
     def __reduce__(self) -> NoReturn:
         raise self._refuse("bytes (pickle)")
 
+    def __hash__(self) -> int:
+        raise TracerConversionError(
+            "a traced value is unhashable: it cannot be a key of a dict or an element of a set",
+            got={"value": repr(self), "at": user_line()},
+            fix=f"use plain Python keys; {self._plain}",
+        )
+
 
 def closes_over_traced(what: str, trace: Trace, function: Any = None) -> ClosureError:
     return ClosureError(
@@ -350,9 +370,15 @@ class ValueTracer(Tracer):
     """A tracer that knows its value (a plain array, or a tracer of an outer transform): those of grad, vjp and jvp."""
 
     __slots__ = ("value",)
-    _why_not = "its derivative would be lost"
-
     value: Any
+
+    @property
+    def _why_not(self) -> str:  # type: ignore[override]
+        return "its derivative would be lost" if self._plain is _KNOWN else self.value._why_not
+
+    @property
+    def _plain(self) -> str:  # type: ignore[override]
+        return self.value._plain if isinstance(self.value, Tracer) else _KNOWN
 
     @property
     def aval(self) -> Aval:

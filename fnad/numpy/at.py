@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from fnad.core.aval import PYTHON_SCALARS, aval_of, shape_of
 from fnad.core.tracer import Tracer
-from fnad.errors import ConcretizationError, DTypeError, ShapeError, UnsupportedError, user_line
+from fnad.errors import ConcretizationError, DTypeError, ShapeError, UnknownNameError, UnsupportedError, user_line
 from fnad.kernels.scatter import flat_index
 from fnad.numpy import indexing
 from fnad.primitives import indexing as prims
@@ -54,6 +54,15 @@ class At:
 
     def __getitem__(self, index: Any) -> Updater:
         return Updater(self._x, index)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(Updater, name):
+            raise UnknownNameError(
+                f"fnad.at(x) needs an index before .{name}",
+                got={"at": user_line()},
+                fix=f"fnad.at(x)[i].{name}(...), or fnad.at(x)[...].{name}(...) for all entries",
+            )
+        raise AttributeError(f"fnad.at(x) has no attribute {name!r}")
 
 
 class Updater:

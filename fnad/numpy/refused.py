@@ -12,7 +12,7 @@ refuse(
     np.frompyfunc,
 )
 refuse(
-    "it needs plain values: return the array from the transformed function and write it then, or write fnad.stop_gradient(x)",
+    "it needs plain values: return the array from the transformed function and write it after the call",
     np.save,
     np.savez,
     np.savez_compressed,

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from fnad import _scipy
+from fnad import _fork, _scipy
 from fnad.core import dispatch
 from fnad.core.aval import Aval, aval_of, promotion_operand, shape_of
 from fnad.core.primitive import REGISTRY
@@ -168,7 +167,7 @@ log_softmax = LogSoftmax("log_softmax")
 
 # -- scipy.special -----------------------------------------------------------------------------------------------------
 
-_lock = threading.Lock()
+_lock = _fork.lock(5)
 _loaded = False
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.primitive import Primitive
-from fnad.core.tracer import Trace, Tracer
+from fnad.core.tracer import UNMAPPED, Trace, Tracer, later
 from fnad.errors import ArgumentError, ConcretizationError, ShapeError, user_line
 from fnad.transforms._call import Transformed, flatten_results, own
 from fnad.typing import Function, PyTree
@@ -21,6 +21,7 @@ class BatchTracer(Tracer):
 
     __slots__ = ("value",)
     _why_not = "under vmap it stands for one value per example"
+    _plain = UNMAPPED
 
     def __init__(self, trace: BatchTrace, value: Any) -> None:
         self._trace, self.value = trace, value
@@ -34,12 +35,13 @@ class BatchTracer(Tracer):
         raise ConcretizationError(
             f"{wanted} needs one value, but under vmap there is one per example",
             got={"value": repr(self), "at": user_line()},
-            fix="select with np.where(condition, a, b) instead of if/while; index with fnad.at(table)[i].get(); or loop instead of vmap",
+            fix=later("advice").needed(wanted, self._plain),
         )
 
 
 class BatchTrace(Trace):
     __slots__ = ("size",)
+    knows_values = False
 
     def __init__(self, function: Any, size: int) -> None:
         super().__init__("vmap", function)

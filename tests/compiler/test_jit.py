@@ -145,6 +145,7 @@ def test_closed_over_tracers():
     np.testing.assert_allclose(fnad.vmap(lambda w: fnad.jit(lambda x: x * w)(x))(np.ones((2, 3))), np.stack([x, x]))
 
 
+@pytest.mark.filterwarnings("ignore::fnad.errors.RecordingWarning")
 def test_static_arguments():
     calls = []
 
@@ -233,7 +234,7 @@ def test_method():
 def test_mistakes_are_named():
     with pytest.raises(ConcretizationError, match=r"test_jit\.py"):
         fnad.jit(lambda x: x if x > 0 else -x)(1.0)
-    with pytest.raises(DTypeError, match=r"static_argnums"):
+    with pytest.raises(DTypeError, match=r"static_argnames='s'"):
         fnad.jit(lambda x, s: x)(1.0, "text")
     with pytest.raises(IndexError, match="out of bounds"):
         fnad.jit(lambda x, i: x[i])(np.ones(3), np.array([3]))
@@ -280,7 +281,7 @@ print(hashlib.sha256(b"".join(np.asarray(o).tobytes() for o in f(x))).hexdigest(
 
 def run(code, *args, **env):
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **{k: str(v) for k, v in env.items()}}
-    done = subprocess.run([sys.executable, "-c", code, *args], env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", code, *args], env=env, capture_output=True, text=True, check=True, timeout=300)
     return done.stdout.split()
 
 
@@ -397,6 +398,7 @@ def test_explain_shows_the_program_for_static_arguments():
     assert not stages.hosts
 
 
+@pytest.mark.filterwarnings("ignore::fnad.errors.RecordingWarning")
 def test_disable_jit_runs_what_was_written():
     seen = []
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 import ctypes
 import importlib
 import sys
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad import _llvm
+from fnad import _fork, _llvm
 from fnad.kernels.codegen.load import machine
 
 NAME = "fnad_entry"
@@ -90,7 +89,7 @@ class _Method(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
-_lock = threading.RLock()
+_lock = _fork.lock(1)
 _methods: list[_Method] = []
 
 

@@ -19,13 +19,13 @@ of two) unless one of the two was made with `strict=True`.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from fnad import _fork
 from fnad.errors import DTypeError
 
 FLOATS = ("f32", "f64")
@@ -139,7 +139,7 @@ class Expr:
 
 
 _interned: weakref.WeakValueDictionary[Any, Expr] = weakref.WeakValueDictionary()
-_lock = threading.Lock()
+_lock = _fork.lock(5)
 
 
 def node(op: str, args: tuple[Expr, ...], dtype: str, attr: Any = None) -> Expr:

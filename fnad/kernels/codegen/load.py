@@ -6,14 +6,13 @@ import hashlib
 import importlib
 import itertools
 import pathlib
-import threading
 from collections.abc import Callable
 from typing import Any
 
-from fnad import _llvm, _threads
+from fnad import _fork, _llvm, _threads
 from fnad.kernels.codegen import cache, products
 
-_lock = threading.RLock()
+_lock = _fork.lock(2)
 _loaded: dict[str, int] = {}
 _EVERY = 64  # programs written between two looks at the size of the cache
 _writes = itertools.count(1)
