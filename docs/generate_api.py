@@ -58,7 +58,7 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def error_classes() -> list[type]:
-    return [c for c in vars(fnad.errors).values() if inspect.isclass(c) and issubclass(c, fnad.errors.FnadError)]
+    return [c for c in vars(fnad.errors).values() if inspect.isclass(c) and issubclass(c, fnad.errors.FnadError | Warning)]
 
 
 def summary(thing: Any) -> str:
