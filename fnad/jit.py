@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import operator
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -239,7 +240,6 @@ class Jitted:
         self, call: Function, static: Any, spec: tree.Spec, avals: tuple[Aval, ...], args: tuple[Any, ...]
     ) -> tuple[Graph, tree.Spec]:
         """The graph of a call and the structure of its result; what it does beside computing a result is watched."""
-
         watch = importlib.import_module("fnad.core.watch")  # which recording alone needs
 
         def watched(*given: Any, **more: Any) -> Any:
@@ -452,4 +452,5 @@ def jit(f: Function | None = None, static_argnums: Any = (), static_argnames: An
 
 
 def _tuple(x: Any) -> tuple[Any, ...]:
-    return (x,) if isinstance(x, int | str) else tuple(x)
+    given = (x,) if isinstance(x, str) or hasattr(x, "__index__") else x
+    return tuple(operator.index(n) if hasattr(n, "__index__") else n for n in given)

@@ -85,7 +85,7 @@ def asked(code: CodeType, instruction: int, names: dict[str, Any]) -> Asked:
     if node is None:
         return Asked()
     operation = dis.opname[code.co_code[instruction]]
-    if "JUMP" in operation or operation in ("TO_BOOL", "UNARY_NOT"):
+    if "JUMP" in operation or operation in ("TO_BOOL", "UNARY_NOT", "COMPARE_OP"):  # later Pythons compare and test at once
         chained = isinstance(node, ast.Compare) and len(node.ops) > 1
         return Asked("chain" if chained else _tested(path, node))
     if isinstance(node, ast.Call):

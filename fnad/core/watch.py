@@ -32,6 +32,11 @@ _MUTATORS = {
 _SCALARS = (bool, int, float, complex, str, bytes, type(None))
 
 
+def _is(x: Any, kinds: Any) -> bool:
+    """`isinstance` by the true class: what an object says of its class may be code of the user's."""
+    return issubclass(type(x), kinds)
+
+
 class _Variable(NamedTuple):
     """A variable of a function: its name, the code that uses it, its value now, and how to read it again."""
 
@@ -52,14 +57,14 @@ class _Picture:
 
     def _add(self, path: str, value: Any, depth: int) -> None:
         self.objects[path] = value  # held, so that ids stay unique
-        if isinstance(value, _SCALARS) or id(value) in self._seen or len(self.objects) > _MANY:
+        if _is(value, _SCALARS) or id(value) in self._seen or len(self.objects) > _MANY:
             return
         self._seen.add(id(value))
-        if isinstance(value, np.ndarray):
+        if _is(value, np.ndarray):
             self.contents[path] = _contents(value)
         elif is_generator(value):
             self.contents[path] = state_of(value)
-        elif isinstance(value, set):
+        elif _is(value, set):
             self.contents[path] = frozenset(value)
         elif depth < _DEEP:
             for key, part in _parts(value):
@@ -77,19 +82,27 @@ class _Picture:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return a is b or (type(a) is type(b) and isinstance(a, _SCALARS) and (a == b or a != a))
+    return a is b or (type(a) is type(b) and _is(a, _SCALARS) and (a == b or a != a))
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
     """What a container or an object of the user's holds, by key."""
-    if isinstance(value, dict):
-        yield from [(f"[{k!r}]", v) for k, v in list(value.items())]
-    elif isinstance(value, list | tuple | deque):
+    if _is(value, dict):
+        yield from [(f"[{k!r}]", v) for k, v in list(dict.items(value))]
+    elif _is(value, list | tuple | deque):
         yield from [(f"[{i}]", v) for i, v in enumerate(value)]
-    elif not isinstance(value, type | ModuleType | FunctionType | MethodType) and is_users_class(type(value)):
-        for name, v in list(getattr(value, "__dict__", {}).items()):
-            if not isinstance(getattr(type(value), name, None), functools.cached_property):
+    elif not _is(value, type | ModuleType | FunctionType | MethodType) and is_users_class(type(value)):
+        for name, v in _attributes(value):
+            if not _is(getattr(type(value), name, None), functools.cached_property):
                 yield f".{name}", v
+
+
+def _attributes(x: Any) -> list[tuple[str, Any]]:
+    """The attributes that an object holds itself, found without running code of its class."""
+    try:
+        return list(object.__getattribute__(x, "__dict__").items())
+    except AttributeError:
+        return []
 
 
 def _contents(a: np.ndarray[Any, Any]) -> bytes:
@@ -148,19 +161,19 @@ class Watch:
             return
         self._met.add(id(f))
         self._held.append(f)
-        if isinstance(f, MethodType):
+        if _is(f, MethodType):
             self._queue.append(f.__func__)
             self._consider("self", f.__self__, getattr(f.__func__, "__code__", None), lambda: f.__self__)
-        elif isinstance(f, functools.partial):
+        elif _is(f, functools.partial):
             self._queue += [f.func, *filter(callable, (*f.args, *f.keywords.values()))]
-        elif isinstance(f, FunctionType):
+        elif _is(f, FunctionType):
             self._visit_function(f)
-        elif is_users_class(type(f)) and callable(f) and isinstance(type(f).__call__, FunctionType):
+        elif is_users_class(type(f)) and callable(f) and _is(type(f).__call__, FunctionType):
             call = type(f).__call__
             self._queue.append(call)
-            for name, value in list(getattr(f, "__dict__", {}).items()):
+            for name, value in _attributes(f):
                 self._consider(f"self.{name}", value, call.__code__, lambda name=name: vars(f).get(name))  # type: ignore[misc]
-        if (wrapped := getattr(f, "__wrapped__", None)) is not None:
+        if (wrapped := _wrapped(f)) is not None:
             self._queue.append(wrapped)
 
     def _visit_function(self, f: FunctionType) -> None:
@@ -181,16 +194,16 @@ class Watch:
             self._consider("a default", value, code, lambda v=value: v)  # type: ignore[misc]
 
     def _consider(self, name: str, value: Any, code: CodeType | None, read: Callable[[], Any]) -> None:
-        if isinstance(value, ModuleType):
+        if _is(value, ModuleType):
             if not is_packages(getattr(value, "__file__", None) or "") and code is not None:
                 held = vars(value)
-                self._queue += [held[n] for n in _names(code) if isinstance(held.get(n), FunctionType)]
-        elif isinstance(value, FunctionType | MethodType | functools.partial) or hasattr(value, "__wrapped__"):
+                self._queue += [held[n] for n in _names(code) if _is(held.get(n), FunctionType)]
+        elif _is(value, FunctionType | MethodType | functools.partial) or _wrapped(value) is not None:
             self._queue.append(value)
-        elif not isinstance(value, type | Tracer) and code is not None:
+        elif not _is(value, type | Tracer) and code is not None:
             if is_users_class(type(value)):
                 methods = (getattr(type(value), n, None) for n in (*_names(code), "__call__"))
-                self._queue += [m for m in methods if isinstance(m, FunctionType)]
+                self._queue += [m for m in methods if _is(m, FunctionType)]
             key = id(value), name
             if key not in self._variables:
                 self._variables[key] = _Variable(name, code, value, read), _Picture(name, value)
@@ -201,7 +214,7 @@ class Watch:
         drawn: dict[str, str] = {}
         for variable, before in self._variables.values():
             value = variable.read()
-            if variable.value is None and not isinstance(value, Tracer):
+            if variable.value is None and not _is(value, Tracer):
                 continue  # made when it was first needed
             later = _Picture(variable.name, value)
             for path in before.changes(later):
@@ -225,6 +238,11 @@ class Watch:
                 got={**recorded, **_first(drawn)},
                 fix="draw the numbers before the call and pass them in as an argument",
             )
+
+
+def _wrapped(x: Any) -> Any:
+    """The function inside a wrapper."""
+    return dict(_attributes(x)).get("__wrapped__")
 
 
 def _filled(cell: Any) -> bool:
@@ -259,7 +277,7 @@ def _line(codes: Sequence[CodeType], name: str) -> str:
             line = (i.positions.lineno if i.positions else None) or line
             lines.setdefault(line, []).append(i)
         for line, instructions in lines.items():
-            if not any(i.argval == name for i in instructions):
+            if not any(i.argval == name or (_is(i.argval, tuple) and name in i.argval) for i in instructions):
                 continue
             place = describe_line(code.co_filename, line, code.co_name)
             if any(_changes(i, name) for i in instructions):
@@ -316,5 +334,5 @@ def check_arguments(given: Any, before: Sequence[Any], spec: tree.Spec, result: 
 
 def _made_at(x: Any) -> str:
     """The line that computed a recorded value."""
-    variable = getattr(x, "variable", None) if isinstance(x, Tracer) else None
+    variable = getattr(x, "variable", None) if _is(x, Tracer) else None
     return next((e.line for e in x._trace.equations if variable in e.outputs), "") if variable is not None else ""

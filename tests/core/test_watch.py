@@ -313,15 +313,21 @@ def test_objects_that_are_odd_to_look_at_do_no_harm():
                 raise AttributeError
             raise RuntimeError(name)
 
+    class Proxy:
+        """As those that stand for an object that is not there yet."""
+
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
     class Slots:
         __slots__ = ("a",)
 
     cycle = []
     cycle.append(cycle)
     long = list(range(100_000))
-    odd, slots, objects = Odd(), Slots(), np.array([Odd(), None], object)
+    odd, slots, proxy, objects = Odd(), Slots(), Proxy(), np.array([Odd(), None], object)
     readonly = np.broadcast_to(1.0, (10**9,))
-    quiet(lambda x: x if (odd, slots, cycle, long, objects, readonly) else -x, X)
+    quiet(lambda x: x if (odd, slots, proxy, cycle, long, objects, readonly) else -x, X)
 
     def recursive(x, n=3):
         return x if n == 0 else recursive(x * 2, n - 1)
