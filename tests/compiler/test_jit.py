@@ -485,7 +485,7 @@ def network(layers, width):
 
 def test_layers_and_leaves_of_one_kind_are_printed_once():
     """Machine code does not grow with their number, whether loops are small or run in parts."""
-    for width in (7, 300):
+    for width in (100, 300):
         sizes = []
         for layers in (12, 24):
             step, args = network(layers, width)
