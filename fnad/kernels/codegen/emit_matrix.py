@@ -209,7 +209,7 @@ class _Product(_Printer):
         self.counts = sorted({tile.rows, 4, 1}, reverse=True)
         self.tiles: dict[tuple[int, int], ir.Function] = {}
         for r in self.counts:
-            for v in range(1, self.vectors + 1):
+            for v in (1, self.vectors):
                 made = _Tile(module, f"{name}_{r}_{v}", code, r, v, self.width)
                 made.run()
                 self.tiles[r, v] = made.function
@@ -254,7 +254,7 @@ class _Product(_Printer):
                     self.b.select(direct, self.at(here, first), self.at(self.packed_b, (first, depth))),
                     self.b.select(direct, b_row, word(self.panel)),
                 )
-                self.tile(rows, rest, (depth, *left, *right, self.at(c, (i, c_row), self.b.add(j, first)), c_row), fresh)
+                self.tile(rows, rest, depth, (*left, *right, self.at(c, (i, c_row), self.b.add(j, first)), c_row), fresh)
 
             self.steps(word(0), columns, word(self.panel), columns_from)
 
@@ -264,19 +264,20 @@ class _Product(_Printer):
             self.steps(done, stop, word(rows), lambda i, r=rows: block(i, r))  # type: ignore[misc]
             done = stop
 
-    def tile(self, rows: int, columns: ir.Value, arguments: Sequence[ir.Value], fresh: ir.Value) -> None:
-        """Call the function for so many columns."""
-        after = self.b.append_basic_block("tiled")
-        for v in range(self.vectors, 0, -1):
-            fits, next_ = self.b.append_basic_block("fits"), self.b.append_basic_block("next")
-            self.b.cbranch(self.b.icmp_signed(">", columns, word((v - 1) * self.width)), fits, next_)
-            self.b.position_at_end(fits)
-            lanes = self.b.sub(columns, word((v - 1) * self.width))
-            self.b.call(self.tiles[rows, v], [*arguments, lanes, fresh])
-            self.b.branch(after)
-            self.b.position_at_end(next_)
-        self.b.branch(after)
-        self.b.position_at_end(after)
+    def tile(self, rows: int, columns: ir.Value, depth: ir.Value, sides: Sequence[ir.Value], fresh: ir.Value) -> None:
+        """Call the function for a tile, or for each vector of a narrower one."""
+        *left, right, right_row, out, out_row = sides
+
+        def call(vectors: int, first: ir.Value) -> None:
+            lanes = self.least(word(self.width), self.b.sub(columns, self.b.add(first, word((vectors - 1) * self.width))))
+            places = self.at(right, first), right_row, self.at(out, first), out_row
+            self.b.call(self.tiles[rows, vectors], [depth, *left, *places, lanes, fresh])
+
+        self.either(
+            self.b.icmp_signed(">", columns, word((self.vectors - 1) * self.width)),
+            lambda: call(self.vectors, word(0)),
+            lambda: self.steps(word(0), columns, word(self.width), lambda first: call(1, first)),
+        )
 
     def pack_a(self, start: ir.Value, rows: int, depth: ir.Value) -> None:
         """Rows of A, the entries of one column beside each other."""
