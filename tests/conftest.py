@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import hypothesis
+
+# Programs of this run alone: tests clear the cache, and count what is compiled.
+_cache = tempfile.TemporaryDirectory(prefix="fnad-tests-")
+os.environ["FNAD_CACHE_DIR"] = _cache.name
 
 # The same examples in every run, so that a failure can be repeated and a green run stays green.
 hypothesis.settings.register_profile("fnad", derandomize=True, deadline=None, database=None, max_examples=50)
