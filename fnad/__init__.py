@@ -15,6 +15,7 @@ from fnad import errors as errors
 from fnad import numpy as numpy  # importing it registers what NumPy functions mean for tracers
 from fnad import tree as tree
 from fnad import typing as typing
+from fnad._config import config as config
 from fnad._version import VERSION
 from fnad.core.dispatch import implements as implements
 from fnad.core.graph import eval_shape as eval_shape

@@ -93,6 +93,14 @@ class MissingRuleError(FnadError, NotImplementedError):
     """A primitive lacks the rule that a transform asks for."""
 
 
+class NonFiniteError(FnadError, FloatingPointError):
+    """An operation made a nan or an inf, under `fnad.config(debug_nans=True)`."""
+
+    def inside(self, what: str) -> NonFiniteError:
+        """The same error in a step of a loop."""
+        return NonFiniteError(self.rule, got={**self.got, "in": f"{what}, {self.got['in']}" if "in" in self.got else what}, fix=self.fix)
+
+
 class GradientError(FnadError, AssertionError):
     """A check of `fnad.testing` found that two results which must agree do not."""
 

@@ -9,13 +9,13 @@ import inspect
 import operator
 import sys
 import types
-from collections.abc import Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from fnad import _fork, tree
+from fnad._config import CHANGED, option, scoped
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
 from fnad.core.graph import Graph, Literal, evaluate, flat_function, record
 from fnad.core.primitive import Joint, Primitive
@@ -44,13 +44,23 @@ class Compiled(Primitive):
     def executable(self) -> Any:
         if self._executable is None:
             _fork.prepare()
-            with _compiling:
+            with _compiling, scoped(debug_nans=False):  # constants are folded
                 if self._executable is None:
                     self._executable = compile_graph(self.graph, self._donated)
         return self._executable
 
     def impl(self, *leaves: Any) -> tuple[Any, ...]:
+        if CHANGED.get() and option("debug_nans"):  # the results are looked at, not the program; arguments may be needed again
+            leaves = tuple(np.array(x) if k in self._donated else x for k, x in enumerate(leaves))
+            with scoped(debug_nans=False):
+                return tuple(self.executable.convert(leaves))
         return tuple(self.executable.convert(leaves))
+
+    def holds_graph(self, params: dict[str, Any]) -> bool:
+        return True
+
+    def examine(self, *leaves: Any) -> None:
+        evaluate(self.graph, leaves)
 
     def infer(self, *avals: Aval) -> tuple[Aval, ...]:
         return tuple(aval_of(v.value) if isinstance(v, Literal) else v.aval for v in self.graph.outputs)
@@ -131,11 +141,8 @@ class Entry:
 
 _RECENT = 4
 
-_disabled: ContextVar[bool] = ContextVar("jit is disabled", default=False)
 
-
-@contextlib.contextmanager
-def disable_jit() -> Iterator[None]:
+def disable_jit() -> contextlib.AbstractContextManager[None]:
     """Run compiled functions eagerly in a `with` block: for print, for a debugger, for control flow on values.
 
     It holds for the thread or task of the block. What is compiled stays compiled and is used again afterwards.
@@ -147,11 +154,7 @@ def disable_jit() -> Iterator[None]:
         ...     print(f(-2.0))
         2.0
     """
-    token = _disabled.set(True)
-    try:
-        yield
-    finally:
-        _disabled.reset(token)
+    return scoped(disable_jit=True)
 
 
 class Options(NamedTuple):
@@ -197,8 +200,11 @@ class Jitted:
         return self if instance is None else types.MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if _disabled.get():
-            return self._f(*args, **kwargs)
+        if CHANGED.get():
+            if option("disable_jit"):
+                return self._f(*args, **kwargs)
+            if option("debug_nans"):
+                return self._general(args, kwargs)
         if not kwargs:
             for entry in self._recent:
                 leaves: Any = args

@@ -14,7 +14,7 @@ import fnad
 
 ROOT = Path(fnad.__file__).parent
 FLOORS = [
-    {"_fork", "errors", "_config", "_version", "typing", "tree", "_numba", "_llvm", "_template", "_threads", "_scipy"},
+    {"_fork", "errors", "_config", "_version", "typing", "tree", "_blas", "_numba", "_llvm", "_template", "_threads", "_scipy"},
     {"kernels", "codegen"},
     {"core"},
     {"primitives"},
@@ -22,7 +22,7 @@ FLOORS = [
     {"scipy"},  # spelled on numpy's helpers
     {"transforms"},
     {"control", "jit"},
-    {"caching", "explanation", "nn", "optim", "parallel", "testing"},
+    {"caching", "explanation", "nn", "optim", "parallel", "profiling", "testing"},
     {"torch"},
     {"__init__"},
 ]
@@ -40,6 +40,8 @@ DOORS = {
         "kernels/codegen/llvm_expr.py",
     },  # the LLVM printer
     "scipy": {"_scipy.py"},
+    "threadpoolctl": {"_blas.py"},
+    "matplotlib": {"profiling.py"},
     "hypothesis": {"testing/strategies.py"},
 }
 ANYWHERE = {"numpy"}

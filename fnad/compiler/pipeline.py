@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad._scipy import one_blas_thread
+from fnad._blas import scipy_on_one_thread
 from fnad._threads import threads
 from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, touched
 from fnad.compiler.schedule import Schedule
@@ -129,7 +129,7 @@ class Executable:
         self._given = frozenset(b.root.position for b in self.results if b.root is not b)
         self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
         self._whole = len(self.steps) == 1 and not isinstance(self.steps[0], Host)
-        self._blas = one_blas_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
+        self._blas = scipy_on_one_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in schedule.nodes)
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
         self._simple = self._whole and self.work_bytes <= _STACK and not (self._checked or self._parallel or self._blas)

@@ -15,6 +15,7 @@ import numpy as np
 from fnad.compiler.program import CODES
 from fnad.core.aval import aval_of
 from fnad.core.graph import Equation, Graph, Literal, Var, record
+from fnad.core.place import at
 from fnad.core.primitive import REGISTRY
 from fnad.primitives._families import Guarded
 
@@ -87,7 +88,8 @@ class Simplifier:
         """Replace an equation by the ones it is made of."""
         avals = [aval_of(v.value) if isinstance(v, Literal) else v.aval for v in e.inputs]
         multiple = e.primitive.multiple
-        inner = record(lambda *xs: compose(*xs, **e.params) if multiple else [compose(*xs, **e.params)], avals)
+        with at(e.where):
+            inner = record(lambda *xs: compose(*xs, **e.params) if multiple else [compose(*xs, **e.params)], avals)
         self.same.update(zip(inner.inputs, e.inputs, strict=True))
         self.uniform.update({v: x for v, x in inner.constants if is_uniform(x)})
         self.constants.extend(inner.constants)

@@ -26,6 +26,7 @@ from fnad.core.aval import Aval
 from fnad.core.graph import Graph, evaluate
 from fnad.core.lowering import Repeat
 from fnad.core.primitive import Joint, Primitive
+from fnad.errors import NonFiniteError
 from fnad.transforms._opaque import batch_size
 from fnad.transforms.vmap import spread
 
@@ -67,7 +68,10 @@ class Scan(Primitive):
             slices = [x[i] for x in xs]
             for k in soft_xs:
                 slices[k] = _python(slices[k])
-            outs = evaluate(body, [*outer, *state, *slices])
+            try:
+                outs = evaluate(body, [*outer, *state, *slices])
+            except NonFiniteError as error:
+                raise error.inside(f"step {i} of scan") from None
             state = outs[:carry]
             for k in soft:
                 state[k] = _python(state[k])

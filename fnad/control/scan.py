@@ -15,7 +15,7 @@ from fnad.control._staging import Carry, arrays, check_function, fits, lift, own
 from fnad.core.aval import Aval, aval_of, result_dtype, shape_of
 from fnad.core.graph import Graph, is_recording, record
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, ConcretizationError, ShapeError, describe_function
+from fnad.errors import ArgumentError, ConcretizationError, NonFiniteError, ShapeError, describe_function
 from fnad.primitives.shape import cast
 from fnad.typing import PyTree
 
@@ -48,6 +48,12 @@ class Loop:
         carry = self.carry.leaves(out[0], self.f)
         ys, self.y_spec = arrays(out[1], self.name, "what the body returns for each step")
         return carry, ys
+
+    def step_number(self, number: int, *leaves: Any) -> tuple[list[Any], list[Any]]:
+        try:
+            return self.step(*leaves)
+        except NonFiniteError as error:
+            raise error.inside(f"step {number} of {self.name}") from None
 
     def results(self, carry: Sequence[Any], ys: Sequence[Any]) -> tuple[Any, Any]:
         return tree.unflatten(self.carry.spec, carry), tree.unflatten(self.y_spec, ys)
@@ -85,7 +91,7 @@ class Loop:
         avals = [aval_of(x) for x in self.init]
         while True:
             start = [lift(x, a) for x, a in zip(own_leaves(self.init), avals, strict=True)]
-            carry, ys = self.step(*start, *take_leaves(self.xs, order[0]))
+            carry, ys = self.step_number(order[0], *start, *take_leaves(self.xs, order[0]))
             settled = self.carry.settled(avals, carry, self.f)
             if settled == avals:
                 break
@@ -94,7 +100,7 @@ class Loop:
         first = self.y_spec
         for i in order[1:]:
             carry, avals = self.fitting(carry, avals)
-            carry, ys = self.step(*carry, *take_leaves(self.xs, i))
+            carry, ys = self.step_number(i, *carry, *take_leaves(self.xs, i))
             if self.y_spec != first:
                 tree.flatten_as(first, tree.unflatten(self.y_spec, ys), "the result of a step", "that of the first step")
             for row, y in zip(rows, ys, strict=True):

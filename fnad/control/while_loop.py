@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -18,7 +19,16 @@ from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Graph, Var, evaluate, is_recording, record
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError, UnsupportedError, describe_function, user_line
+from fnad.errors import (
+    ArgumentError,
+    ConcretizationError,
+    DTypeError,
+    NonFiniteError,
+    ShapeError,
+    UnsupportedError,
+    describe_function,
+    user_line,
+)
 from fnad.transforms._opaque import batch_size
 from fnad.transforms.vmap import spread
 from fnad.typing import PyTree
@@ -47,12 +57,16 @@ class WhileLoop(Primitive):
         n = cond_consts + body_consts
         tests, outer, state = args[:cond_consts], args[cond_consts:n], list(args[n:])
         weak = [k for k, v in enumerate(body.inputs[body_consts:]) if v.aval.weak]
-        while True:
+        for step in itertools.count():
             for k in weak:
                 state[k] = state[k].item() if isinstance(state[k], np.ndarray | np.generic) else state[k]
-            if not evaluate(cond, [*tests, *state])[0]:
-                return tuple(state)
-            state = evaluate(body, [*outer, *state])
+            try:
+                if not evaluate(cond, [*tests, *state])[0]:
+                    break
+                state = evaluate(body, [*outer, *state])
+            except NonFiniteError as error:
+                raise error.inside(f"step {step} of while_loop") from None
+        return tuple(state)
 
     def prune(
         self, used: Flags, *, cond: Graph, body: Graph, cond_consts: int, body_consts: int
@@ -239,8 +253,12 @@ class While:
             )
         return p
 
-    def step(self, leaves: Sequence[Any]) -> list[Any]:
-        return self.carry.leaves(self.body_fun(tree.unflatten(self.carry.spec, leaves)), self.body_fun)
+    def step(self, leaves: Sequence[Any], number: int = 0) -> list[Any]:
+        try:
+            out = self.body_fun(tree.unflatten(self.carry.spec, leaves))
+        except NonFiniteError as error:
+            raise error.inside(f"step {number} of {self.names[0]}") from None
+        return self.carry.leaves(out, self.body_fun)
 
     def result(self, leaves: Sequence[Any]) -> Any:
         return tree.unflatten(self.carry.spec, leaves)
@@ -296,7 +314,7 @@ class While:
             if not p:
                 break
             while True:
-                outs = self.step(state if steps else own_leaves(state))
+                outs = self.step(state if steps else own_leaves(state), steps)
                 settled = avals if all(map(fits, outs, avals)) else self.carry.settled(avals, outs, self.body_fun)
                 if settled == avals or steps:
                     break

@@ -8,17 +8,19 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from types import CodeType
 from typing import Any, NoReturn
 
 import numpy as np
 
 from fnad import tree
+from fnad._config import CHANGED, option, scoped
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
+from fnad.core.finite import FINITE, level, made, worst
 from fnad.core.keep import BY_REFERENCE, Keeper
+from fnad.core.place import Place, at, here
 from fnad.core.primitive import Primitive
 from fnad.core.tracer import CAPTURING, Trace, Tracer, check_alive, later
-from fnad.errors import ConcretizationError, DTypeError, ShapeError, describe_line, user_frame, user_line
+from fnad.errors import ConcretizationError, DTypeError, ShapeError, user_line
 
 
 class Var:
@@ -45,14 +47,11 @@ class Equation:
     inputs: tuple[Var | Literal, ...]
     params: dict[str, Any]
     outputs: tuple[Var, ...]
-    where: tuple[CodeType, int] | None
+    where: Place | None
 
     @property
     def line(self) -> str:
-        if self.where is None:
-            return "unknown"
-        code, line = self.where
-        return describe_line(code.co_filename, line, code.co_name)
+        return str(self.where or "unknown")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,9 +177,7 @@ class RecordTrace(Trace):
             return tuple(evaluate(inner, args))
         answer = primitive.infer(*map(aval_of, args), **params)
         outs = [self.new(a) for a in (answer if primitive.multiple else (answer,))]
-        frame = user_frame()
-        where = None if frame is None else (frame.f_code, frame.f_lineno)
-        self.equations.append(Equation(primitive, tuple(map(self.operand, args)), params, tuple(o.variable for o in outs), where))
+        self.equations.append(Equation(primitive, tuple(map(self.operand, args)), params, tuple(o.variable for o in outs), here()))
         return tuple(outs) if primitive.multiple else outs[0]
 
 
@@ -245,16 +242,56 @@ def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The outputs of a graph for plain arrays or tracers as inputs."""
     if len(args) != len(graph.inputs):
         raise ShapeError("evaluate: one argument per input of the graph", got={"inputs": len(graph.inputs), "arguments": len(args)})
+    if CHANGED.get() and option("debug_nans") and not any(isinstance(x, Tracer) for x in args):
+        return _examined(graph, args)
+    values = _evaluated(graph, args)
+    return [_read(values, v) for v in graph.outputs]
+
+
+def _read(values: dict[Var, Any], v: Var | Literal) -> Any:
+    return v.value if isinstance(v, Literal) else values[v]
+
+
+def _evaluated(graph: Graph, args: Sequence[Any]) -> dict[Var, Any]:
+    """The values of all variables."""
     values: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
     values.update(graph.constants)
-
-    def read(v: Var | Literal) -> Any:
-        return v.value if isinstance(v, Literal) else values[v]
-
+    recorded = _recording.get()
     for e in graph.equations:
-        out = e.primitive(*map(read, e.inputs), **e.params)
+        inputs = [_read(values, v) for v in e.inputs]
+        if recorded:
+            with at(e.where):
+                out = e.primitive(*inputs, **e.params)
+        else:
+            out = e.primitive(*inputs, **e.params)
         values.update(zip(e.outputs, out if e.primitive.multiple else (out,), strict=True))
-    return [read(v) for v in graph.outputs]
+    return values
+
+
+def _examined(graph: Graph, args: Sequence[Any]) -> list[Any]:
+    """The outputs; if one is not finite, the first operation is named from which that comes."""
+    with scoped(debug_nans=False):
+        values = _evaluated(graph, args)
+    outs = [_read(values, v) for v in graph.outputs]
+    if worst(outs) <= worst([*args, *(x for _, x in graph.constants)]):
+        return outs
+    levels = {v: level(x) for v, x in values.items()}
+    bad = {v for v in graph.outputs if isinstance(v, Var) and levels[v] > FINITE}
+    first: Equation | None = None
+    for e in reversed(graph.equations):
+        if not bad.isdisjoint(e.outputs):
+            reached = [v for v in e.inputs if isinstance(v, Var) and levels[v] > FINITE]
+            bad.update(reached)
+            given = max((levels[v] for v in reached), default=worst([v.value for v in e.inputs if isinstance(v, Literal)]))
+            if max(levels[v] for v in e.outputs) > given:
+                first = e
+    if first is not None:
+        inputs = [_read(values, v) for v in first.inputs]
+        with at(first.where):
+            first.primitive.examine(*inputs, **first.params)
+        name, of = first.primitive.name, first.where.backward_of if first.where else ""
+        raise made(f"{name}, in the backward pass of {of}," if of else name, inputs, [values[v] for v in first.outputs], first.where)
+    return outs
 
 
 def first_failure(graph: Graph, args: Sequence[Any], kind: type[Exception]) -> tuple[Equation, Exception] | None:

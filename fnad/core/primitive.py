@@ -20,8 +20,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fnad._config import CHANGED
 from fnad.core import dispatch
 from fnad.core.aval import PYTHON_SCALARS
+from fnad.core.finite import watch
 from fnad.core.tracer import CAPTURING, Tracer
 from fnad.errors import DTypeError, MissingRuleError, user_line
 
@@ -94,6 +96,8 @@ class Primitive:
                 top = inner
             return top.process(self, tuple(map(plain_operand, args)) if odd else args, params)
         out = self.impl(*args, **params)
+        if CHANGED.get():
+            watch(self, args, params, out)
         if args and args[0].__class__ in PYTHON_SCALARS and not self.multiple and not self.strong:
             return keep_weak(out, args)
         return out
@@ -116,6 +120,15 @@ class Primitive:
         out = self(*args, **params)
         with np.errstate(all="ignore"):
             return out, self.jvp(out, args, tangents, **params)
+
+    def holds_graph(self, params: dict[str, Any]) -> bool:
+        """Whether the operation is made of recorded ones."""
+        return any(hasattr(p, "equations") for v in params.values() for p in (v if isinstance(v, tuple) else (v,)))
+
+    def examine(self, *args: Any, **params: Any) -> None:
+        """Compute an operation that is made of others one by one, so that the one to blame for a nan or inf is found."""
+        if self.holds_graph(params):
+            self.impl(*args, **params)
 
     @classmethod
     def has_rule(cls, rule: str) -> bool:

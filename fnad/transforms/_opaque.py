@@ -9,10 +9,10 @@ import numpy as np
 
 from fnad import tree
 from fnad.core.aval import Aval, aval_of, shape_of
-from fnad.core.graph import Literal, record
+from fnad.core.graph import Literal, evaluate, record
 from fnad.core.primitive import Primitive
 from fnad.core.tracer import Tracer
-from fnad.errors import ClosureError, describe_function, user_line
+from fnad.errors import ClosureError, ConcretizationError, describe_function, user_line
 from fnad.transforms.vmap import run_batched, spread
 
 Flat = Callable[..., list[Any]]
@@ -39,6 +39,16 @@ class Opaque(Primitive):
                 fix="pass that value as an argument of the function",
             )
         return tuple(aval_of(v.value) if isinstance(v, Literal) else v.aval for v in graph.outputs)
+
+    def holds_graph(self, params: dict[str, Any]) -> bool:
+        return True
+
+    def examine(self, *leaves: Any) -> None:
+        try:
+            graph = record(self.flat, list(map(aval_of, leaves)), self.function)
+        except ConcretizationError:  # it looks at values: there is no graph of it
+            return
+        evaluate(graph, leaves)
 
     def over_batch(self, batched: Sequence[bool]) -> Opaque:
         """The same for a batch: all outputs carry the batch axis."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fnad import tree
+from fnad._config import CHANGED
 from fnad.core.aval import aval_of, shape_of
+from fnad.core.finite import watched
 from fnad.core.graph import by_reference
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer
@@ -49,10 +52,11 @@ class JVPTrace(Trace):
         if primitive.constant:
             return primitive(*values, **params)
         values = by_reference(values)
-        if primitive.has_rule("jvp"):
-            out, tangent = primitive.push(values, tangents, params)
+        push = primitive.push if primitive.has_rule("jvp") else functools.partial(_through_pullback, primitive)
+        if CHANGED.get():
+            out, tangent = watched(primitive, push, values, tangents, params)
         else:
-            out, tangent = _through_pullback(primitive, values, tangents, params)
+            out, tangent = push(values, tangents, params)
         if not primitive.multiple:
             return self.lift(out, tangent)
         self.check_foreign((*out, *(tangent or ())), primitive)

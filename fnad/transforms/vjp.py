@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 
 from fnad import tree
+from fnad._config import CHANGED, option
 from fnad.core.aval import aval_of
 from fnad.core.cotangent import Scattered
-from fnad.core.graph import by_reference
+from fnad.core.finite import Origin, watched
+from fnad.core.graph import by_reference, is_recording
 from fnad.core.keep import Keeper
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer, check_alive, closes_over_traced
@@ -46,13 +48,14 @@ class VJPTracer(ValueTracer):
 class VJPTrace(Trace):
     """The tape. Slot i belongs to the i-th traced value: its entry, and its dtype."""
 
-    __slots__ = ("dtypes", "entries", "keeper")
+    __slots__ = ("dtypes", "entries", "keeper", "origins")
 
     def __init__(self, name: str, function: Any) -> None:
         super().__init__(name, function)
         self.entries: list[Any] = []
         self.dtypes: list[Any] = []
         self.keeper = Keeper()
+        self.origins: dict[int, Origin] | None = {} if is_recording() or option("debug_nans") else None
 
     def slot(self, value: Any, entry: Any) -> VJPTracer:
         try:
@@ -76,11 +79,13 @@ class VJPTrace(Trace):
         for k, a in enumerate(values):
             if a.__class__ is np.ndarray and a is args[k] and (reads is None or k in reads):
                 values[k] = self.keeper.keep(a)
-        if primitive.selective:
-            asked = [a.__class__ is VJPTracer and a._trace is self for a in args]
-            out, pulls = primitive.forward(values, params, asked)  # type: ignore[call-arg]  # only selective ones take it
+        more = ([a.__class__ is VJPTracer and a._trace is self for a in args],) if primitive.selective else ()
+        if CHANGED.get():
+            out, pulls = watched(primitive, primitive.forward, values, params, *more)
         else:
-            out, pulls = primitive.forward(values, params)
+            out, pulls = primitive.forward(values, params, *more)
+        if self.origins is not None:
+            self.origins[len(self.entries)] = Origin(primitive, values)
         if isinstance(pulls, Joint):
             wanted = tuple((k, a.index) for k, a in enumerate(args) if a.__class__ is VJPTracer and a._trace is self)
             entry: Any = (wanted, pulls.pull)
@@ -126,6 +131,8 @@ class VJPTrace(Trace):
                 cotangents[i] = None
                 if g is None:
                     continue
+                if self.origins is not None:
+                    entry = self.noted(i, entry)
                 if entry.__class__ is tuple:
                     wanted, pull = entry
                     answers = pull(g)
@@ -140,6 +147,15 @@ class VJPTrace(Trace):
             if c.__class__ is VJPTracer and c._trace is self:  # a pullback of the user's closed over a traced value
                 raise closes_over_traced("a bwd rule", self)
         return found
+
+    def noted(self, i: int, entry: Any) -> Any:
+        """An entry whose pullbacks run on behalf of the operation's place."""
+        origin = None if self.origins is None else self.origins.get(i)
+        if origin is None:
+            return entry
+        if entry.__class__ is tuple:
+            return entry[0], origin.noted(entry[1])
+        return [(j, origin.noted(pull)) for j, pull in entry]
 
     def accumulate(self, cotangents: list[Any], i: int, g: Any, buffers: set[int]) -> None:
         dtype = self.dtypes[i]
