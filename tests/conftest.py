@@ -1,4 +1,4 @@
-"""Settings shared by all tests."""
+"""Settings shared by all tests, and a check that runs along: both printers of the compiler on what the suite compiles."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import os
 import tempfile
 
 import hypothesis
+import numpy as np
+import pytest
+
+from fnad.compiler.pipeline import Executable
+
+from . import printers
 
 # Programs of this run alone: tests clear the cache, and count what is compiled.
 _cache = tempfile.TemporaryDirectory(prefix="fnad-tests-")
@@ -15,3 +21,28 @@ os.environ["FNAD_CACHE_DIR"] = _cache.name
 hypothesis.settings.register_profile("fnad", derandomize=True, deadline=None, database=None, max_examples=50)
 hypothesis.settings.register_profile("search", deadline=None, max_examples=2000)  # pytest --hypothesis-profile=search
 hypothesis.settings.load_profile("fnad")
+
+LIMIT = 20_000
+"""Scalar operations beyond which a program is not run as plain Python."""
+_seen: set[str] = set()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def both_printers():
+    """The first small call of each compiled program is repeated by its readable source."""
+    native = Executable.call
+
+    def call(self, inputs, constants=None):
+        key = " ".join(p.name for p in self.programs)
+        if key in _seen or sum(printers.work(p.nodes) for p in self.programs) > LIMIT:
+            return native(self, inputs, constants)
+        before = [np.array(x) for x in (*inputs, *(self.constants if constants is None else constants))]
+        outs = native(self, inputs, constants)
+        if outs is not None:
+            _seen.add(key)
+            printers.compare(self, before, outs)
+        return outs
+
+    Executable.call = call
+    yield
+    Executable.call = native

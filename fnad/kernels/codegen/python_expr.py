@@ -119,15 +119,32 @@ def source(exprs: Sequence[Expr], names: Sequence[str], prefix: str = "t") -> li
     free = (name for name in map(f"{prefix}{{}}".format, itertools.count()) if name not in taken)
     text: dict[Expr, str] = {}
     lines: list[str] = []
+    python = _python_floats(nodes)
     for e in nodes:
         if e.op == "var":
             text[e] = e.attr
         elif e.op == "const":
             text[e] = _literal(e.attr, e.dtype)
         else:
+            args = [text[arg] for arg in e.args]
+            if e.op == "div" and python.issuperset(e.args):
+                args[0] = f"np.float64({args[0]})"  # Python's own numbers raise where there is an infinity
             text[e] = results.get(e) or next(free)
-            lines.append(f"{text[e]} = {_print(e, [text[arg] for arg in e.args])}")
+            lines.append(f"{text[e]} = {_print(e, args)}")
     return lines + [f"{name} = {text[e]}" for e, name in zip(exprs, names, strict=True) if text[e] != name]
+
+
+def _python_floats(nodes: Sequence[Expr]) -> set[Expr]:
+    """What may be a float of Python's, not of NumPy's, when the code runs as plain Python."""
+    found: set[Expr] = set()
+    for e in nodes:
+        if e.dtype == "f64":
+            choice = e.op in ("select", "rare", "min", "max")
+            operands = [arg for arg in e.args if arg.dtype == "f64"]
+            soft = [arg in found for arg in operands]
+            if e.op == "const" or (choice and any(soft)) or (e.op in ("add", "sub", "mul", "neg", "abs", "mad") and all(soft)):
+                found.add(e)
+    return found
 
 
 def helpers(exprs: Iterable[Expr], decorator: str = "") -> list[str]:

@@ -55,6 +55,8 @@ class Printer:
                 self.put(depth + 1, f"{name} = {first}")
             for child in node.body:
                 self.node(child, depth + 1)
+            if not node.body:
+                self.put(depth + 1, "pass")
         elif kind == "Store":
             self.store(node, depth)
         else:
