@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import functools
 from types import ModuleType
-from typing import Any
 
 from fnad._threads import extension
 

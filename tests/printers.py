@@ -10,8 +10,8 @@ import numpy as np
 
 from fnad.compiler.program import Gemm, Host, Loop, Store
 from fnad.core.graph import Literal
+from fnad.explanation import printed
 from fnad.kernels.codegen.graph import ordered
-from fnad.kernels.codegen.python_source import Printer
 
 PLAIN = SimpleNamespace(njit=lambda f: f)
 TOLERANCE = {4: 2e-5, 8: 1e-11}
@@ -61,7 +61,7 @@ def run(executable: Any, arrays: Any) -> list[np.ndarray[Any, Any]]:
             else:
                 program = next(programs)
                 names: dict[str, Any] = {"np": np, "math": math, "numba": PLAIN}
-                exec(Printer(program).run(), names)
+                exec(printed(program), names)
                 buffers = [flat(b) for b in program.roots if not b.is_register]
                 names["program"](*buffers, executable.sizes, executable.literals)
     return [whole(b) for b in executable.results]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from fnad._blas import scipy_on_one_thread
 from fnad._threads import threads
+from fnad.compiler.groups import parts
 from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, touched
 from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
@@ -96,10 +98,14 @@ def strides(buffer: Buffer, schedule: Schedule) -> list[Any]:
 class Executable:
     """A compiled graph. Call it with the inputs as C-contiguous arrays of the recorded shapes and dtypes."""
 
-    def __init__(self, graph: Graph, donated: frozenset[int] = frozenset(), recorded: Graph | None = None) -> None:
+    def __init__(
+        self, graph: Graph, donated: frozenset[int] = frozenset(), recorded: Graph | None = None, *, apart: bool = False
+    ) -> None:
+        """`donated` are positions of inputs whose memory may be used; with `apart` each group is a native part of its own."""
         self.graph, self._recorded = graph, recorded or graph
         schedule = self.schedule = Schedule.of(graph, donated)
-        self.work_bytes = plan(schedule)
+        cut = _native_parts(schedule.nodes, apart)
+        self.work_bytes = plan(schedule, cut)
         slots: dict[Buffer, int] = {}
         for b in schedule.buffers:
             if b.kind == "input":
@@ -113,22 +119,14 @@ class Executable:
         self.steps: list[Any] = []
         self.programs: list[Program] = []
         self.texts: list[str] = []
-        part: list[Node] = []
-        for node in [*schedule.nodes, None]:
-            if node is None or isinstance(node, Host):
-                if part:
-                    self.steps.append(self._native(part, slots))
-                    part = []
-                if node is not None:
-                    self.steps.append(node)
-            else:
-                part.append(node)
+        for part in cut:
+            self.steps.append(part[0] if isinstance(part[0], Host) else self._native(part, slots))
         self.sizes = np.array(schedule.numbers.sizes or [0], np.int64)
         self.literals = np.array(schedule.numbers.literals or [0], np.float64)
         self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
         self._given = frozenset(b.root.position for b in self.results if b.root is not b)
         self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
-        self._whole = len(self.steps) == 1 and not isinstance(self.steps[0], Host)
+        self._whole = not apart and len(self.steps) == 1 and not isinstance(self.steps[0], Host)
         self._blas = scipy_on_one_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in schedule.nodes)
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
@@ -263,15 +261,20 @@ def as_argument(x: Any, aval: Aval) -> Any:
     return point.item() if aval.weak else point
 
 
-def _between_parts(nodes: Sequence[Node]) -> set[Buffer]:
-    """Buffers used by more than one native part: they cannot be registers."""
+def _native_parts(nodes: Sequence[Node], apart: bool) -> list[list[Node]]:
+    """The native parts and the operations on the host, in order; the latter stand alone."""
+    if apart:
+        return [run for part in parts(nodes) for run in _native_parts(part, False)]
+    return [list(run) for _, run in itertools.groupby(nodes, key=lambda node: node if isinstance(node, Host) else None)]
+
+
+def _between_parts(cut: Sequence[Sequence[Node]]) -> set[Buffer]:
+    """Buffers used by more than one part: they cannot be registers."""
     seen: dict[Buffer, int] = {}
     several = set()
-    part = 0
-    for node in nodes:
-        part += isinstance(node, Host)
-        for side in touched(node):
-            several |= {b for b in side if seen.setdefault(b, part) != part}
+    for number, part in enumerate(cut):
+        for side in (side for node in part for side in touched(node)):
+            several |= {b for b in side if seen.setdefault(b, number) != number}
     return several
 
 
@@ -280,7 +283,7 @@ def _aligned(n: int) -> int:
     return -(-n // _ALIGN) * _ALIGN
 
 
-def plan(schedule: Schedule) -> int:
+def plan(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> int:
     """Offsets of the temporaries in one workspace, reused after their last use; its size in bytes."""
     last: dict[Buffer, int] = {}
     first: dict[Buffer, int] = {}
@@ -289,7 +292,7 @@ def plan(schedule: Schedule) -> int:
             for b in side:
                 first.setdefault(b, k)
                 last[b] = k
-    shared, copies = _parts(schedule)
+    shared, copies = _parts(schedule, cut)
     if len(schedule.nodes) > _MANY:
         shared |= {b for b in first if first[b] != last[b]}
     temps = (b for b in first if b.kind in ("temp", "carry") and (b.axes or b in shared or b in copies))
@@ -335,10 +338,10 @@ class _Space:
         return size, self.top - size
 
 
-def _parts(schedule: Schedule) -> tuple[set[Buffer], dict[Buffer, int]]:
+def _parts(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> tuple[set[Buffer], dict[Buffer, int]]:
     """Temporaries that more than one thread or the host sees, and how many copies those of loops in parts need."""
     shared = {b for node in schedule.nodes if isinstance(node, Host | Gemm) for side in touched(node) for b in side}
-    shared |= _between_parts(schedule.nodes)
+    shared |= _between_parts(cut)
     copies: dict[Buffer, int] = {}
     for node in schedule.nodes:
         if isinstance(node, Gemm) and node.parts is not None:

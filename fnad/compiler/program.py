@@ -86,12 +86,16 @@ Access: TypeAlias = tuple[Buffer, Index]
 
 
 class Store:
-    """`buffer[index] = value`, or `buffer[index] = combine(buffer[index], value)`; `loads` names what value reads."""
+    """`buffer[index] = value`, or `buffer[index] = combine(buffer[index], value)`; `loads` names what value reads.
 
-    __slots__ = ("buffer", "combine", "index", "loads", "value")
+    `equations` are what it computes, for people.
+    """
+
+    __slots__ = ("buffer", "combine", "equations", "index", "loads", "value")
 
     def __init__(self, buffer: Buffer, index: Index, value: Any, loads: dict[str, Access], combine: str | None = None) -> None:
         self.buffer, self.index, self.value, self.loads, self.combine = buffer, index, value, loads, combine
+        self.equations: tuple[Any, ...] = ()
 
     def accesses(self) -> Iterator[Access]:
         yield from self.loads.values()
@@ -125,7 +129,7 @@ class Gemm:
     `guard` is that of `Call`.
     """
 
-    __slots__ = ("batch", "by_columns", "guard", "inputs", "k", "left", "m", "n", "numbers", "out", "parts", "right")
+    __slots__ = ("batch", "by_columns", "equation", "guard", "inputs", "k", "left", "m", "n", "numbers", "out", "parts", "right")
 
     def __init__(
         self,
@@ -134,8 +138,10 @@ class Gemm:
         right: tuple[Buffer, bool, bool],
         dims: tuple[int, ...],
         numbers: Any,
-        guard: tuple[bool, bool] = (False, False),
+        guard: tuple[bool, bool],
+        equation: Any,
     ) -> None:
+        self.equation = equation
         self.out, self.left, self.right, self.numbers = out, left, right, numbers
         self.batch, self.m, self.n, self.k = dims
         self.guard = guard

@@ -46,6 +46,8 @@ class Schedule:
         self.equation: dict[Var, Equation] = {}
         self.word: dict[Var, Any] = {}
         self._memo: dict[Any, Any] = {}
+        self._built: dict[Var, Equation] = {}  # what the next store computes
+        self.calls: dict[Any, tuple[str, tuple[Any, ...]]] = parent.calls if parent else {}  # expressions as functions of others
         self.loads: dict[str, Access] = {}
         self.checks: list[Any] = []
         self.flag: Buffer = parent.flag if parent else self._buffer(Aval((), np.dtype(np.int64)), "flag")
@@ -225,12 +227,12 @@ class Schedule:
         trailing = all(k in word.axis for k in range(len(kept), len(loops)))
         if trailing:
             register = self._buffer(Aval((), home.dtype), "temp")
-            inner = _nest(loops[len(kept) :], self._stores(register, (), value, word.combine))
+            inner = _nest(loops[len(kept) :], self._stores(register, (), value, word.combine, e))
             done = Store(home, index, ex.var("acc", home.code), {"acc": (register, ())})
             self._add(_nest(kept, [Store(register, (), start, {}), *inner, done]))
             return
         lead = min(word.axis)
-        self._accumulate(home, start, loops, lead, self._stores(home, index, value, word.combine))
+        self._accumulate(home, start, loops, lead, self._stores(home, index, value, word.combine, e))
 
     def _accumulate(self, home: Buffer, start: Any, loops: Sequence[Loop], lead: int, body: list[Node]) -> None:
         """Loops that accumulate into an array, whose first `lead` axes are their first ones: there it is begun part by part."""
@@ -258,10 +260,10 @@ class Schedule:
             target = tuple(index(where, self.numbers.size))
             if scattered:
                 same = [i is j and loop.extent == n for i, j, loop, n in zip(target, where, loops, home.shape, strict=False)]
-                body = self._stores(home, target, value, word.combine)
+                body = self._stores(home, target, value, word.combine, e)
                 self._accumulate(home, ex.const(0, home.code), loops, [*same, False].index(False), body)
             else:
-                self._emit(loops, home, target, value, word.combine)
+                self._emit(loops, home, target, value, word.combine, e)
 
     def _scatter(self, home: Buffer, e: Equation, word: Scatter) -> None:
         self._begin(home, e.inputs[0] if word.base else None)
@@ -274,7 +276,7 @@ class Schedule:
         at = self._positions(indices, many, where[word.axis : word.axis + len(many)], home.shape[word.axis : word.axis + n])
         index = (*where[: word.axis], *at, *where[word.axis + len(many) :])
         value = ex.cast(self._value(v, _aligned(v.aval.shape if isinstance(v, Var) else (), shape, where)), home.code)
-        self._emit(loops, home, index, value, word.combine)
+        self._emit(loops, home, index, value, word.combine, e)
 
     def _positions(self, indices: Sequence[Any], many: Sequence[int], where: Index, sizes: Sequence[int]) -> list[Any]:
         """Index arrays as expressions: negative ones wrapped; what is out of bounds is noted and put in bounds."""
@@ -289,15 +291,17 @@ class Schedule:
             out.append(ex.select(bad, 0, k))
         return out
 
-    def _emit(self, loops: Sequence[Loop], home: Buffer, index: Index, value: Any, combine: str | None = None) -> None:
-        self._add(_nest(loops, self._stores(home, index, value, combine)))
+    def _emit(self, loops: Sequence[Loop], home: Buffer, index: Index, value: Any, combine: Any = None, e: Equation | None = None) -> None:
+        self._add(_nest(loops, self._stores(home, index, value, combine, e)))
 
-    def _stores(self, home: Buffer, index: Index, value: Any, combine: str | None = None) -> list[Node]:
+    def _stores(self, home: Buffer, index: Index, value: Any, combine: str | None = None, e: Equation | None = None) -> list[Node]:
         """A store of what has just been built, after the bounds checks that its expressions gave rise to."""
         checks, self.checks = self.checks, []
         loads, self.loads, self._memo = self.loads, {}, {}
         noted = [Store(self.flag, (), ex.cast(bad, "i64"), loads, "maximum") for bad in checks]
-        return [*noted, Store(home, index, value, loads, combine)]
+        store = Store(home, index, value, loads, combine)
+        store.equations, self._built = (*self._built.values(), *(() if e is None else (e,))), {}
+        return [*noted, store]
 
     def _scan(self, home: Buffer, e: Equation, word: Scan) -> None:
         loops = self._loops(home.shape)
@@ -307,7 +311,7 @@ class Schedule:
         value = ex.cast(self._value(e.inputs[0], tuple(where)), home.code)
         register = self._buffer(Aval((), home.dtype), "temp")
         start = Store(register, (), ex.const(word.start, home.code), {})
-        step = self._stores(register, (), value, word.combine)
+        step = self._stores(register, (), value, word.combine, e)
         write = Store(home, tuple(where), ex.var("acc", home.code), {"acc": (register, ())})
         inner = _nest([loops[word.axis]], [*step, write])
         self._add(_nest([loop for k, loop in enumerate(loops) if k != word.axis], [start, *inner]))
@@ -337,10 +341,10 @@ class Schedule:
         if across:
             start = self._loops(home.shape)
             self._add(_nest(start, [Store(home, (start[0].var,), ex.const(0, home.code), {})]))
-            self._add(_nest([k, loops[0]], self._stores(home, index, term, "add")))
+            self._add(_nest([k, loops[0]], self._stores(home, index, term, "add", e)))
             return
         register = self._buffer(Aval((), home.dtype), "temp")
-        inner = _nest([k], self._stores(register, (), term, "add"))
+        inner = _nest([k], self._stores(register, (), term, "add", e))
         done = Store(home, index, ex.var("acc", home.code), {"acc": (register, ())})
         self._add(_nest(loops, [Store(register, (), ex.const(0, home.code), {}), *inner, done]))
 
@@ -354,7 +358,7 @@ class Schedule:
         batch = int(np.prod(lead))
         dims = (batch, m, n, k)
         numbers = tuple(self.numbers.size(d) for d in dims)
-        self.fuser.add(Gemm(home, left, right, dims, numbers, guard))
+        self.fuser.add(Gemm(home, left, right, dims, numbers, guard, e))
 
     def _operand(self, v: Any) -> tuple[Buffer, bool, bool]:
         """A matrix operand: its memory, whether it is stored transposed, whether it has batch axes."""
@@ -391,6 +395,7 @@ class Schedule:
 
     def _compute(self, v: Var, index: Index) -> Any:
         e, word = self.equation[v], self.word[v]
+        self._built[v] = e
         if isinstance(word, View):
             assert word.index is not None
             return self._value(e.inputs[0], tuple(word.index(index, self.numbers.size)))
@@ -407,7 +412,9 @@ class Schedule:
                 operands.append(ex.cast(self._value(x, _aligned(x.aval.shape, v.aval.shape, index)), code))
         build = find(word.name)
         assert build is not None
-        return ex.cast(build(*operands), CODES[v.aval.dtype])
+        value = build(*operands)
+        self.calls[value] = word.name, tuple(operands)
+        return ex.cast(value, CODES[v.aval.dtype])
 
 
 def _read_often(e: Equation, word: Any, operands: Sequence[Var]) -> list[Var]:

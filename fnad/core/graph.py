@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import sys
 import textwrap
@@ -71,7 +72,12 @@ class Graph:
     __fnad_leaf__ = True
 
     def __str__(self) -> str:
-        names = dict(zip(self._variables(), _names(), strict=False))
+        return "\n".join(self._lines(dict(zip(self._variables(), _names(), strict=False))))
+
+    __repr__ = __str__
+
+    def _lines(self, names: dict[Var, str]) -> Iterator[str]:
+        """Its text: inputs, constants, equations, outputs."""
 
         def show(v: Var | Literal) -> str:
             return repr(v.value) if isinstance(v, Literal) else names[v]
@@ -79,25 +85,37 @@ class Graph:
         def typed(v: Var) -> str:
             return f"{names[v]}:{v.aval}"
 
-        lines = [f"inputs    {' '.join(map(typed, self.inputs))}"]
-        lines += [f"constants {' '.join(typed(v) for v, _ in self.constants)}"] if self.constants else []
+        yield f"inputs    {' '.join(map(typed, self.inputs))}"
+        if self.constants:
+            yield f"constants {' '.join(typed(v) for v, _ in self.constants)}"
         for e in self.equations:
             inner = {k: v for k, v in sorted(e.params.items()) if _is_graphs(v)}
             params = "".join(f" {k}={v}" for k, v in sorted(e.params.items()) if k not in inner)
-            lines.append(f"  {' '.join(map(typed, e.outputs))} = {e.primitive.name}{params} {' '.join(map(show, e.inputs))}")
+            text = f"  {' '.join(map(typed, e.outputs))} = {e.primitive.name}{params} {' '.join(map(show, e.inputs))}"
             for k, v in inner.items():
                 for title, graph in [(k, v)] if isinstance(v, Graph) else [(f"{k}[{i}]", g) for i, g in enumerate(v)]:
-                    lines += [f"    {title}:", textwrap.indent(str(graph), "      ")]
-        lines.append(f"outputs   {' '.join(map(show, self.outputs))}")
-        return "\n".join(lines)
-
-    __repr__ = __str__
+                    text += f"\n    {title}:\n{textwrap.indent(str(graph), '      ')}"
+            yield text
+        yield f"outputs   {' '.join(map(show, self.outputs))}"
 
     def _variables(self) -> Iterator[Var]:
         yield from self.inputs
         yield from (v for v, _ in self.constants)
         for e in self.equations:
             yield from e.outputs
+
+
+def compare(before: Graph, after: Graph) -> str:
+    """Two graphs on common variables as one text, under common names: "-" marks what is gone, "+" what is new."""
+    names = dict(zip(before._variables(), _names(), strict=False))
+    fresh = (name for name in _names() if name not in names.values())
+    names.update((v, next(fresh)) for v in after._variables() if v not in names)
+    old, new = (list(g._lines(names)) for g in (before, after))
+    rows = []
+    for how, i, j, k, m in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        rows += [textwrap.indent(text, "  ") for text in old[i:j]] if how == "equal" else [textwrap.indent(text, "- ") for text in old[i:j]]
+        rows += [] if how == "equal" else [textwrap.indent(text, "+ ") for text in new[k:m]]
+    return "\n".join(rows)
 
 
 def _is_graphs(v: Any) -> bool:

@@ -5,6 +5,7 @@ The code needs `np`, `math` and what `helpers` returns. Types are written out wh
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -44,6 +45,7 @@ _TEMPLATES = {
     "select": "{1} if {0} else {2}",
     "rare": "{1} if {0} else {2}",
 }
+_REPEATING = frozenset({"min", "max", "shl", "shr"})  # operations that are written with an operand twice
 _LOGICAL = {"and": "{0} and {1}", "or": "{0} or {1}", "xor": "{0} != {1}", "not": "not {0}"}
 _WRAPS = ("add", "sub", "mul", "neg", "and", "or", "xor", "not", "shl", "shr", "floordiv", "mod")
 
@@ -100,11 +102,11 @@ def floor_modulo(a, b):
 }
 
 
-def source(exprs: Sequence[Expr], names: Sequence[str], prefix: str = "t") -> list[str]:
+def source(exprs: Sequence[Expr], names: Sequence[str], prefix: str = "t", width: int = 0) -> list[str]:
     """Lines of Python that assign the values of expressions to names.
 
     Variables stand under their own names, from which `names` must differ; `prefix` and a number name what is computed on
-    the way.
+    the way. What is used once is written where it is used, as far as lines do not get longer than `width`.
 
     >>> from fnad.kernels.codegen.expr import var
     >>> x = var("x", "f32")
@@ -120,6 +122,7 @@ def source(exprs: Sequence[Expr], names: Sequence[str], prefix: str = "t") -> li
     text: dict[Expr, str] = {}
     lines: list[str] = []
     python = _python_floats(nodes)
+    uses = collections.Counter(arg for e in nodes for arg in (*e.args, *(e.args if e.op in _REPEATING else ())))
     for e in nodes:
         if e.op == "var":
             text[e] = e.attr
@@ -129,8 +132,12 @@ def source(exprs: Sequence[Expr], names: Sequence[str], prefix: str = "t") -> li
             args = [text[arg] for arg in e.args]
             if e.op == "div" and python.issuperset(e.args):
                 args[0] = f"np.float64({args[0]})"  # Python's own numbers raise where there is an infinity
+            printed = _print(e, args)
+            if uses[e] == 1 and e not in results and len(printed) < width:
+                text[e] = f"({printed})"
+                continue
             text[e] = results.get(e) or next(free)
-            lines.append(f"{text[e]} = {_print(e, args)}")
+            lines.append(f"{text[e]} = {printed}")
     return lines + [f"{name} = {text[e]}" for e, name in zip(exprs, names, strict=True) if text[e] != name]
 
 

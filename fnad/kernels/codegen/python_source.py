@@ -2,48 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fnad.kernels.codegen.expr import DTYPES, Expr
-from fnad.kernels.codegen.graph import variables
+from fnad.kernels.codegen.expr import DTYPES, Expr, var
+from fnad.kernels.codegen.graph import ordered, substitute, variables
 from fnad.kernels.codegen.python_expr import helpers, source
 from fnad.kernels.codegen.text import inline
 
+_WIDTH = 70  # of what is written into another line
+_NUMBERS = 8  # sizes and literals that are read in one line
+_LARGE = 8  # nodes of an expression that is printed as a function
+_DECORATOR = "@numba.njit"
+
+
+def assigned(names: Sequence[str]) -> str:
+    """Names of sizes and literals are entries of the argument vectors."""
+    return f"{', '.join(names)} = {', '.join(f'{name[0]}[{name[1:]}]' for name in names)}"
+
 
 class Printer:
-    """Prints the nodes of a program as the body of a function of its buffers, each flattened to one axis."""
+    """Prints the nodes of a program as the body of a function of its buffers, each flattened to one axis.
 
-    def __init__(self, program: Any) -> None:
-        self.program = program
+    `calls` says which expressions are functions of others, `find` what they are made of: they are printed as functions.
+    """
+
+    def __init__(self, program: Any, calls: dict[Expr, Any], find: Callable[[str], Any], titles: Sequence[tuple[str, Any]] = ()) -> None:
+        self.program, self.calls, self.find = program, calls, find
+        self.titles = {id(first): title for title, first in titles}
         self.lines: list[str] = []
         self.expressions: list[Expr] = []
+        self.functions: dict[str, str] = {}
+        self.same: dict[Expr, Expr] = {}  # the counter of a merged loop -> that of the loop it is part of
         self._temporary = 0
 
     def run(self) -> str:
         """`def program(buffers..., s, l)` with everything it calls."""
         for node in self.program.nodes:
+            if id(node) in self.titles:
+                self.put(1, f"# {self.titles[id(node)]}")
             self.node(node, 1)
         memory = [b for b in self.program.roots if not b.is_register]
         body = "\n".join(self.lines)
         wanted = {v.attr for v in variables(self.expressions) if v.attr[0] in "sl" and v.attr[1:].isdigit()}
-        numbers = "".join(f"    {name} = {name[0]}[{name[1:]}]\n" for name in sorted(wanted, key=lambda n: (n[0], int(n[1:]))))
+        names = sorted(wanted, key=lambda n: (n[0], int(n[1:])))
+        head = "".join(f"    {assigned(names[k : k + _NUMBERS])}\n" for k in range(0, len(names), _NUMBERS))
         arguments = ", ".join([*(b.name for b in memory), "s", "l"])
-        return "\n".join(helpers(self.expressions, "@numba.njit")) + f"\n\ndef program({arguments}):\n{numbers}{body}\n"
+        functions = [*helpers(self.expressions, _DECORATOR), *self.functions.values()]
+        return "\n\n\n".join([*functions, f"def program({arguments}):\n{head}{body}\n"])
 
     def put(self, depth: int, line: str) -> None:
         self.lines.append("    " * depth + line)
 
     def value(self, e: Expr, depth: int) -> str:
         """An expression as text; what it needs is assigned first."""
+        (e,) = substitute([e], self.same)
+        done: dict[Expr, Expr] = {}
+        for found in ordered([e]):
+            name = self.function(found)
+            if name is not None:
+                result = var(self.temporary(), found.dtype)
+                operands = ", ".join(self.plain(x, depth) for x in substitute(self.calls[found][1], {**self.same, **done}))
+                self.put(depth, f"{result.attr} = {name}({operands})")
+                done[found] = result
+        return self.plain(substitute([e], done)[0], depth)
+
+    def plain(self, e: Expr, depth: int) -> str:
+        """An expression without functions as text."""
         self.expressions.append(e)
-        plain = inline(e) if e.dtype == "i64" or e.op == "var" else None
-        if plain is not None:
-            return plain
-        self._temporary += 1
-        name = f"v{self._temporary}"
-        for line in source([e], [name], prefix=f"{name}_"):
+        text = inline(e) if e.dtype == "i64" or e.op == "var" else None
+        if text is not None:
+            return text
+        name = self.temporary()
+        *lines, last = source([e], [name], prefix=f"{name}_", width=_WIDTH)
+        for line in lines:
             self.put(depth, line)
+        text = last.removeprefix(f"{name} = ")
+        if e.op in ("const", "var"):
+            return text
+        self.put(depth, last)
+        return name
+
+    def temporary(self) -> str:
+        self._temporary += 1
+        return f"v{self._temporary}"
+
+    def function(self, e: Expr) -> str | None:
+        """The name of the function that an expression is the value of, if it is worth one."""
+        if e not in self.calls:
+            return None
+        word, operands = self.calls[e]
+        if any(x.op == "const" for x in operands):
+            return None
+        parameters = [var(f"x{k}", x.dtype) for k, x in enumerate(operands)]
+        template = self.find(word)(*parameters)
+        if template.dtype != e.dtype or len(ordered([template])) < _LARGE:
+            return None
+        name = "_".join([word, *dict.fromkeys(x.dtype for x in operands)])
+        if name not in self.functions:
+            self.expressions.append(template)
+            body = "".join(f"    {line}\n" for line in source([template], ["out"], width=_WIDTH))
+            self.functions[name] = f"{_DECORATOR}\ndef {name}({', '.join(p.attr for p in parameters)}):\n{body}    return out"
         return name
 
     def node(self, node: Any, depth: int) -> None:
@@ -51,8 +110,7 @@ class Printer:
         if kind == "Loop":
             first, *others = self.program.variables(node)
             self.put(depth, f"for {first} in range({self.value(node.size, depth)}):")
-            for name in others:
-                self.put(depth + 1, f"{name} = {first}")
+            self.same.update((var(name, "i64"), var(first, "i64")) for name in others)
             for child in node.body:
                 self.node(child, depth + 1)
             if not node.body:
