@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fnad.control.while_loop import fori_loop as fori_loop
     from fnad.control.while_loop import while_loop as while_loop
     from fnad.explanation import explain as explain
+    from fnad.profiling import profile as profile
 
 __version__ = VERSION
 _LAZY = ("nn", "optim", "scipy", "testing")
@@ -64,6 +65,7 @@ _FUNCTIONS = {
     "explain": "explanation",
     "fori_loop": "control.while_loop",
     "map": "control.scan",
+    "profile": "profiling",
     "scan": "control.scan",
     "switch": "control.cond",
     "while_loop": "control.while_loop",
@@ -82,5 +84,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    hidden = {"Any", "TYPE_CHECKING", "importlib", "caching", "core", "explanation", "kernels", "primitives", "transforms"}
+    hidden = {"Any", "TYPE_CHECKING", "importlib", "caching", "core", "explanation", "kernels", "primitives", "profiling", "transforms"}
     return sorted(name for name in {*globals(), *_LAZY, *_FUNCTIONS} - hidden if not name.startswith("_") or name.endswith("__"))

@@ -12,9 +12,9 @@ from fnad.compiler.groups import Group, aligned, groups, parts, quantity, table
 from fnad.compiler.pipeline import Executable, Program
 from fnad.compiler.program import Buffer, Host
 from fnad.compiler.simplify import simplify
-from fnad.core.graph import compare, make_graph
+from fnad.core.graph import compare
 from fnad.errors import UnsupportedError
-from fnad.jit import Jitted
+from fnad.jit import recorded
 from fnad.kernels.codegen.python_source import Printer
 from fnad.kernels.expressions import find
 from fnad.typing import Function
@@ -39,13 +39,6 @@ def printed(program: Program) -> str:
     return Printer(program, schedule.calls, find, titles).run()
 
 
-def recorded(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The graph of a call of a function, compiled or not; static arguments become part of it."""
-    if isinstance(f, Jitted):
-        f, _, (args, kwargs) = f.split(args, kwargs)
-    return make_graph(f)(*args, **kwargs)
-
-
 class Explanation:
     """The stages of one compilation; `print` shows them.
 
@@ -59,7 +52,7 @@ class Explanation:
     """
 
     def __init__(self, f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.graph = recorded(f, args, kwargs)
+        self.graph, _ = recorded(f, args, kwargs)
         self.simplified = simplify(self.graph)
         self._executable = Executable(self.simplified)
         self.groups: list[Group] = groups(self._executable.schedule.nodes)

@@ -17,7 +17,7 @@ import numpy as np
 from fnad import _fork, tree
 from fnad._config import CHANGED, option, scoped
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
-from fnad.core.graph import Graph, Literal, evaluate, flat_function, record
+from fnad.core.graph import Graph, Literal, array_leaves, evaluate, flat_function, make_graph, record
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, DTypeError, describe_function, describe_place
@@ -390,6 +390,13 @@ def _bad_option(option: str, value: Any, f: Function, arguments: list[str], want
         f"jit: {option} must give {wanted}",
         got={option: repr(value), "function": describe_function(f), "its arguments": ", ".join(arguments) or "none"},
     )
+
+
+def recorded(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Graph, list[Any]]:
+    """The graph of a call of a function, compiled or not, and its arguments; static ones become part of the graph."""
+    if isinstance(f, Jitted):
+        f, _, (args, kwargs) = f.split(args, kwargs)
+    return make_graph(f)(*args, **kwargs), array_leaves(tree.leaves((args, kwargs)))
 
 
 def _positions(numbers: Sequence[int], count: int) -> list[int]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, Store, stores
+from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, Store
 from fnad.core.graph import Equation
 from fnad.kernels.codegen.graph import ordered, split_rare
 
@@ -32,10 +32,13 @@ class Group(NamedTuple):
 
 
 def parts(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The nodes of each group: scalar stores that begin accumulators belong to the loop they stand before."""
+    """The nodes of each group: scalar stores belong to the loop they stand before. The host stands alone."""
     out: list[list[Node]] = []
     waiting: list[Node] = []
     for node in nodes:
+        if isinstance(node, Host) and waiting:
+            out.append(waiting)
+            waiting = []
         waiting.append(node)
         if not isinstance(node, Store):
             out.append(waiting)
@@ -98,8 +101,6 @@ def _sequential(loop: Loop) -> bool:
 
 def traffic(node: Node) -> int:
     """Bytes of the arrays that a node reads and writes, each counted once."""
-    if isinstance(node, Loop) and node.sequential:
-        return node.extent * sum(map(traffic, node.body))
     if isinstance(node, Loop) and _sequential(node):
         return node.extent * sum(map(traffic, node.body))
     if isinstance(node, Gemm):
@@ -107,12 +108,21 @@ def traffic(node: Node) -> int:
         return size * node.batch * node.m * node.n + sum(b.bytes for b in node.inputs)
     if isinstance(node, Host):
         return sum(b.bytes for b in (*node.inputs, *node.outputs) if isinstance(b, Buffer))
-    read: dict[Any, int] = {}
-    for s in stores(node):
-        for way, b in (("written", s.buffer), *(("read", b) for b, _ in s.loads.values())):
+    touched: dict[tuple[str, Buffer], int] = {}
+    _touch(node, 1, touched)
+    return sum(touched.values())
+
+
+def _touch(node: Node, times: int, touched: dict[tuple[str, Buffer], int]) -> None:
+    """Add up the entries that stores read and write; never more than the array has."""
+    if isinstance(node, Loop):
+        for child in node.body:
+            _touch(child, times * node.extent, touched)
+    elif isinstance(node, Store):
+        for way, b in (("written", node.buffer), *(("read", b) for b, _ in node.loads.values())):
             if not b.root.is_register and b.kind != "flag":
-                read[way, b.root] = max(b.bytes, read.get((way, b.root), 0))
-    return sum(read.values())
+                key = way, b.root
+                touched[key] = min(b.bytes, touched.get(key, 0) + times * b.dtype.itemsize)
 
 
 def flops(node: Node) -> int:

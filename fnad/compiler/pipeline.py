@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -214,11 +215,16 @@ class Executable:
         data = np.array([x.ctypes.data for x in arrays], np.int64)
         numbers = data.ctypes.data, self.sizes.ctypes.data, self.literals.ctypes.data
         with self._blas or contextlib.nullcontext():
-            for step in self.steps:
-                if isinstance(step, Host):
-                    self._host(step, arrays, work, base)
-                else:
-                    _step(step)(*numbers, base)
+            self._run_all(
+                functools.partial(self._host, step, arrays, work, base)
+                if isinstance(step, Host)
+                else functools.partial(_step(step), *numbers, base)
+                for step in self.steps
+            )
+
+    def _run_all(self, calls: Iterator[Callable[[], None]]) -> None:
+        for call in calls:
+            call()
 
     def _workspace(self) -> tuple[Any, int]:
         work = np.empty(self.work_bytes + _ALIGN, np.uint8)

@@ -368,7 +368,7 @@ def make_graph(f: Callable[..., Any]) -> Callable[..., Graph]:
 def _record_call(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, list[tree.Spec]]:
     """The graph of one call, as a function of its arrays; what is no array is passed on as it is."""
     leaves, spec = tree.flatten((args, kwargs))
-    arrays = [i for i, x in enumerate(leaves) if x.__class__ in PYTHON_SCALARS or (hasattr(x, "shape") and hasattr(x, "dtype"))]
+    arrays = [i for i, x in enumerate(leaves) if _is_array(x)]
     flat, out_spec = flat_function(f, spec)
 
     def of_arrays(*values: Any) -> list[Any]:
@@ -378,6 +378,15 @@ def _record_call(f: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Graph, 
         return flat(*full)
 
     return record(of_arrays, [_aval_like(leaves[i]) for i in arrays], f), out_spec
+
+
+def array_leaves(leaves: Sequence[Any]) -> list[Any]:
+    """Those of the leaves of a call which become inputs of its graph."""
+    return [x for x in leaves if _is_array(x)]
+
+
+def _is_array(x: Any) -> bool:
+    return x.__class__ in PYTHON_SCALARS or (hasattr(x, "shape") and hasattr(x, "dtype"))
 
 
 def eval_shape(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
