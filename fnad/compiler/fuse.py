@@ -15,6 +15,7 @@ class Fuser:
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self._begin = 0  # nodes before it are settled
         self.same: dict[Any, Any] = {}  # a loop variable -> the one it was merged into
 
     def canonical(self, e: Any) -> Any:
@@ -27,19 +28,23 @@ class Fuser:
         return list(self.same)
 
     def add(self, node: Node) -> None:
-        self._insert(self.nodes, node)
+        self._insert(self.nodes, node, self._begin)
+
+    def settle(self) -> None:
+        """Let what is added from now on stay behind what is there."""
+        self._begin = len(self.nodes)
 
     def append(self, node: Node) -> None:
         """Add a node that is not to be merged."""
         self.nodes.append(node)
 
-    def _insert(self, body: list[Node], node: Node) -> None:
+    def _insert(self, body: list[Node], node: Node, begin: int = 0) -> None:
         written, read = touched(node)
         if not read and not any(written & side for other in body for side in touched(other)):  # start values: out of the way
-            body.insert(0, node)
+            body.insert(begin, node)
             return
         if isinstance(node, Loop):
-            for k in range(len(body) - 1, -1, -1):
+            for k in range(len(body) - 1, begin - 1, -1):
                 other = body[k]
                 if isinstance(other, Loop) and other.extent == node.extent and not other.sequential and self._mergeable(other, node):
                     self.same[node.var] = other.var
@@ -50,7 +55,7 @@ class Fuser:
                 if self._depends(node, other):
                     break
         elif isinstance(node, Store):  # as early as it can be, so that it does not stand between loops
-            at = max((k + 1 for k, other in enumerate(body) if self._depends(node, other)), default=0)
+            at = max((k + 1 for k, other in enumerate(body) if k >= begin and self._depends(node, other)), default=begin)
             while at < len(body) and isinstance(body[at], Store):
                 at += 1
             body.insert(at, node)

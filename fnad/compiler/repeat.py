@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fnad.compiler.program import Buffer, Loop, Store
-from fnad.compiler.simplify import simplify
+from fnad.compiler.simplify import simplified
 from fnad.core.aval import Aval
 from fnad.core.graph import Equation, Graph, Literal, Var
 from fnad.core.lowering import Repeat
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def repeat(outer: Schedule, homes: list[Buffer], e: Equation, word: Repeat) -> None:
     """Add a carried loop to a schedule; the final carry and the collected results go to `homes`."""
-    body: Graph = simplify(word.body)
+    body: Graph = simplified(word.body)
     n, k = word.constants, word.carry
     (loop,) = outer._loops((word.length,))
     loop.sequential = True

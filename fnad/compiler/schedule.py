@@ -19,7 +19,7 @@ from fnad.compiler.fuse import Fuser
 from fnad.compiler.parallel import split
 from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Loop, Node, Numbers, Store, write_short_extents
 from fnad.compiler.repeat import repeat
-from fnad.compiler.simplify import is_uniform
+from fnad.compiler.simplify import is_uniform, simplified
 from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Equation, Graph, Literal, Var
 from fnad.core.lowering import Call, Gather, Iota, Place, Reduce, Repeat, Scalar, Scan, Scatter, View
@@ -30,6 +30,7 @@ from fnad.primitives.shape import stop
 
 _DEPTH = 40  # longest chain of equations written into one expression
 _CHEAP = 8  # operations worth repeating rather than storing
+_PRODUCTS = 3  # matrix products that are added up at once: more of them would have to be kept until then
 _COSTLY = frozenset({"exp", "log", "tanh", "power", "sin", "cos", "erf", "expit", "log1p", "expm1", "logaddexp", "divide", "sqrt"})
 
 
@@ -93,6 +94,7 @@ class Schedule:
         stored: set[Var] = set()
         cost: dict[Var, int] = {}
         depth: dict[Var, int] = {}
+        products: dict[Var, int] = {}  # matrix products that an unstored value keeps alive
         for e in self.graph.equations:
             word = lowering(e)
             for out in e.outputs:
@@ -111,9 +113,11 @@ class Schedule:
                     stored.update(operands[:1] if isinstance(e.inputs[0], Var) else ())
                     cost[out] = _CHEAP + 1
                 depth[out] = 1 + max((depth.get(v, 0) for v in operands), default=0)
-                if depth[out] > _DEPTH:
+                products[out] = sum(1 if isinstance(self.word.get(v), Call) else products.get(v, 0) for v in operands)
+                if depth[out] > _DEPTH or (products[out] > _PRODUCTS and e.primitive.name == "add"):
                     stored.add(out)
                     cost[out] = depth[out] = 0
+                    products[out] = 1
             else:
                 stored.update(e.outputs)
                 if not isinstance(word, Reduce | Place | Scatter | Scan) and not (isinstance(word, Call) and word.kernel == "loops"):
@@ -141,6 +145,8 @@ class Schedule:
         word, out = self.word[e.outputs[0]], e.outputs[0]
         if isinstance(word, View) and word.alias and (word.index is None or (out in stored and out not in targets)):
             self._alias(e)
+            if word.later:
+                self.fuser.settle()
             return
         if not any(v in stored or v in targets for v in e.outputs):
             return
@@ -436,7 +442,7 @@ def lowering(e: Equation) -> Any:
         return None
     if isinstance(word, Scalar) and not _expressible(word.name, word.operands):
         return None
-    return word if not isinstance(word, Repeat) or compilable(word.body) else None
+    return word if not isinstance(word, Repeat) or compilable(simplified(word.body)) else None
 
 
 @functools.cache

@@ -178,3 +178,11 @@ RULES: dict[str, Callable[[Simplifier, tuple[Atom, ...], Equation], Atom | None]
 def simplify(graph: Graph) -> Graph:
     """An equivalent graph with fewer equations."""
     return Simplifier(graph).run()
+
+
+def simplified(body: Graph) -> Graph:
+    """The body of a loop, simplified once."""
+    if "simplified" not in body.derived:
+        body.derived["simplified"] = simplify(body)
+    found: Graph = body.derived["simplified"]
+    return found

@@ -37,10 +37,12 @@ class View(NamedTuple):
 
     `where` holds one index expression per axis of the result; `number(n)` makes an expression of a size or offset.
     `alias` marks a view that keeps the order of all entries in memory (a reshape); such a one may have no `index`.
+    `later` says that what is computed from it must not be moved before what has been computed when it is met.
     """
 
     index: Callable[[Sequence[Any], Callable[[int], Any]], list[Any]] | None  # type: ignore[assignment]
     alias: bool = False
+    later: bool = False
 
 
 class Iota(NamedTuple):

@@ -219,6 +219,33 @@ class StopGradient(Primitive):
         return self(args[0])
 
 
+class Again(Primitive):
+    """The first operand, at the time when the second one is known: what is computed from it is not what was computed before.
+
+    Recorded computations that are repeated to save memory begin with it.
+    """
+
+    reads = frozenset()
+
+    def infer(self, x: Aval, now: Aval) -> Aval:
+        return x
+
+    def impl(self, x: Any, now: Any) -> Any:
+        return np.array(x) if isinstance(x, np.ndarray) else x
+
+    def vjp(self, out: Any, x: Any, now: Any) -> tuple[Callable[[Any], Any], None]:
+        return (lambda g: g), None
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
+        return tangents[0]
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
+        return self(_batch_all(args, batched)[0], args[1])
+
+    def lower(self, x: Aval, now: Aval) -> View:
+        return View(None, alias=True, later=True)
+
+
 reshape = Reshape("reshape")
 transpose = Transpose("transpose")
 broadcast_to = BroadcastTo("broadcast_to")
@@ -226,3 +253,4 @@ cast = Cast("cast")
 concatenate = Concatenate("concatenate")
 stack = Stack("stack")
 stop = StopGradient("stop_gradient")
+again = Again("again")

@@ -7,8 +7,11 @@ from typing import Any
 
 from fnad import tree
 from fnad.core.aval import aval_of
+from fnad.core.graph import is_recording
 from fnad.core.keep import unchanged
 from fnad.core.primitive import Joint
+from fnad.core.tracer import Tracer
+from fnad.primitives.shape import again
 from fnad.transforms._call import Transformed, flatten_results
 from fnad.transforms._opaque import Opaque, batch_flat, split_static
 from fnad.transforms.jvp import push_forward
@@ -24,6 +27,9 @@ class Checkpoint(Opaque):
 
     def _again(self, args: list[Any], g: Sequence[Any]) -> list[Any]:
         active = [aval_of(a).dtype.kind in "fc" for a in args]
+        now = next((c for c in g if isinstance(c, Tracer)), None)
+        if now is not None and is_recording():  # a program that repeats a computation must not find that it knows the results
+            args = [again(a, now) if isinstance(a, Tracer) and a._trace is now._trace else a for a in args]
         with unchanged(args, self.function):
             return pull_back(self.flat, args, active, g, self.function)
 

@@ -341,6 +341,11 @@ def _(rng):
     return [Sample((np.arange(3),)), Sample((np.array(True),))]  # its derivative is zero on purpose: see test_constant_has_no_derivative
 
 
+@samples("again")
+def _(rng):
+    return [Sample((real(rng, 2, 3), real(rng, 4))), Sample((real(rng), real(rng)))]
+
+
 @samples("cast")
 def _(rng):
     return [
