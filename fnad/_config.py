@@ -76,10 +76,10 @@ class config:
         >>> import numpy as np, fnad
         >>> with fnad.config(debug_nans=True):
         ...     try:
-        ...         fnad.grad(lambda x: np.sum(np.log(x)))(np.array([1.0, 0.0]))
+        ...         fnad.grad(lambda x: np.sum(np.sqrt(x)))(np.array([1.0, 0.0]))
         ...     except FloatingPointError as error:
         ...         print(str(error).splitlines()[0])
-        log made an inf from finite numbers
+        the backward pass of sqrt made an inf from finite numbers
     """
 
     def __init__(self, *, debug_nans: bool | None = None, deterministic: bool | None = None, **unknown: Any) -> None:

@@ -138,7 +138,21 @@ def descent() -> Any:
     return figure
 
 
-FIGURES = {f.__name__: f for f in (derivatives, where_sqrt, kinks, descent)}
+def profile() -> Any:
+    """Where the time of a training step goes."""
+
+    def step(p: Any, x: Any, y: Any) -> Any:
+        def loss(p: Any) -> Any:
+            return fnad.nn.functional.cross_entropy(np.tanh(x @ p["w"] + p["b"]) @ p["v"], y)
+
+        return fnad.tree.map(lambda p, g: p - 0.1 * g, p, fnad.grad(loss)(p))
+
+    rng = np.random.default_rng(0)
+    params = {"w": rng.normal(size=(64, 128)) / 8, "b": np.zeros(128), "v": rng.normal(size=(128, 10)) / 11}
+    return fnad.profile(step)(params, rng.normal(size=(512, 64)), rng.integers(0, 10, 512)).plot()
+
+
+FIGURES = {f.__name__: f for f in (derivatives, where_sqrt, kinks, descent, profile)}
 
 
 def draw(folder: Path) -> list[Path]:

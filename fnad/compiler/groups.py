@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, Store
+from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, Store, stores
 from fnad.core.graph import Equation
 from fnad.kernels.codegen.graph import ordered, split_rare
 
@@ -69,7 +69,12 @@ def _group(name: str, part: Sequence[Node]) -> Group:
             kind = "host"
         elif isinstance(node, Loop) and _sequential(node):
             kind = "scan"
-    return Group(name, kind, _joined(names) or "copy", _place(line), sum(map(traffic, part)), sum(map(flops, part)))
+    return Group(name, kind, _joined(names) or _plain(part), _place(line), sum(map(traffic, part)), sum(map(flops, part)))
+
+
+def _plain(part: Sequence[Node]) -> str:
+    """What a group without operations does."""
+    return "copy" if any(s.loads for node in part for s in stores(node)) else "fill"
 
 
 def _place(place: Any) -> str:

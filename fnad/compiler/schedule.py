@@ -383,7 +383,11 @@ class Schedule:
             return self.numbers.literal(self.uniform[v], CODES[v.aval.dtype])
         key = v, index
         if key not in self._memo:
-            self._memo[key] = self._load(self.home[v], index) if v in self.home else self._compute(v, index)
+            if v in self.home:
+                self._memo[key] = self._load(self.home[v], index)
+            else:
+                self._memo[key] = self._compute(v, index)
+                self._built[v] = self.equation[v]
         return self._memo[key]
 
     def _load(self, home: Buffer, index: Index) -> Any:
@@ -401,7 +405,6 @@ class Schedule:
 
     def _compute(self, v: Var, index: Index) -> Any:
         e, word = self.equation[v], self.word[v]
-        self._built[v] = e
         if isinstance(word, View):
             assert word.index is not None
             return self._value(e.inputs[0], tuple(word.index(index, self.numbers.size)))

@@ -288,7 +288,7 @@ def _evaluated(graph: Graph, args: Sequence[Any]) -> dict[Var, Any]:
 
 def _examined(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The outputs; if one is not finite, the first operation is named from which that comes."""
-    with scoped(debug_nans=False):
+    with scoped(debug_nans=False), np.errstate(all="ignore"):
         values = _evaluated(graph, args)
     outs = [_read(values, v) for v in graph.outputs]
     if worst(outs) <= worst([*args, *(x for _, x in graph.constants)]):
@@ -305,7 +305,7 @@ def _examined(graph: Graph, args: Sequence[Any]) -> list[Any]:
                 first = e
     if first is not None:
         inputs = [_read(values, v) for v in first.inputs]
-        with at(first.where):
+        with at(first.where), np.errstate(all="ignore"):
             first.primitive.examine(*inputs, **first.params)
         name, of = first.primitive.name, first.where.backward_of if first.where else ""
         raise made(f"{name}, in the backward pass of {of}," if of else name, inputs, [values[v] for v in first.outputs], first.where)
