@@ -19,7 +19,7 @@ from fnad.typing import Function
 _SECONDS = 0.3  # that the measurement takes, at least
 _RUNS = range(5, 1000)
 _SHORT = 44  # letters of a label in the chart
-_COLOURS = {"loop": "tab:blue", "scan": "tab:green", "blas": "tab:orange", "host": "tab:red"}
+_COLOURS = {"loop": "tab:blue", "scan": "tab:green", "product": "tab:orange", "host": "tab:red"}
 
 
 class Row(NamedTuple):
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     name: str
     """As in `fnad.explain`: g0, g1, ..."""
     kind: str
-    """"loop", "scan", "blas" or "host"."""
+    """"loop", "scan", "product" or "host"."""
     what: str
     """The operations it computes."""
     line: str
@@ -100,7 +100,7 @@ class Profile:
         axes = figure.add_subplot()
         micro = [1e6 * r.time for r in self.rows]
         bars = axes.barh([f"{r.name}  {_short(r.what)}" for r in self.rows], micro, color=[_COLOURS[r.kind] for r in self.rows])
-        speeds = [quantity(*(r.flops_per_second, "flop/s") if r.kind == "blas" else (r.bytes_per_second, "B/s")) for r in self.rows]
+        speeds = [quantity(*(r.flops_per_second, "flop/s") if r.kind == "product" else (r.bytes_per_second, "B/s")) for r in self.rows]
         axes.bar_label(bars, speeds, padding=4)
         axes.invert_yaxis()
         axes.set_xlim(0, 1.25 * max(micro, default=1))
@@ -166,7 +166,7 @@ def profile(f: Function) -> Callable[..., Profile]:
     third of a second or at least 5 times; the clock is read before and after each group, which adds about a microsecond to it.
     What groups hand on to each other in registers goes through memory here, so small programs take longer than as a whole.
     Memory traffic is counted, not measured: an array that stays in the cache gives more bytes per second than memory has.
-    A scan is one group. Matrix products run on one thread of BLAS per block of rows, as usual.
+    A scan is one group. Groups are divided among threads as usual.
 
     Args:
         f: A function of pytrees of arrays, or what `fnad.jit` made of one.
@@ -182,7 +182,7 @@ def profile(f: Function) -> Callable[..., Profile]:
         >>> import numpy as np, fnad
         >>> measured = fnad.profile(lambda x, w: np.sum(np.tanh(x @ w)))(np.ones((200, 100)), np.ones((100, 50)))
         >>> [(row.kind, row.what, row.flops) for row in measured.rows][0]
-        ('blas', 'matmul', 2000000)
+        ('product', 'matmul', 2000000)
     """
     return lambda *args, **kwargs: _measure(f, args, kwargs)
 

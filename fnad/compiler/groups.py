@@ -20,7 +20,7 @@ class Group(NamedTuple):
     name: str
     """g0, g1, ... in the order in which they run."""
     kind: str
-    """"loop", "scan" (a loop with a carry), "blas" or "host" (Python calls NumPy or SciPy)."""
+    """"loop", "scan" (a loop with a carry), "product" or "host" (Python calls NumPy or SciPy)."""
     what: str
     """The operations it computes."""
     line: str
@@ -64,7 +64,7 @@ def _group(name: str, part: Sequence[Node]) -> Group:
     kind = "loop"
     for node in part:
         if isinstance(node, Gemm):
-            kind = "blas"
+            kind = "product"
         elif isinstance(node, Host):
             kind = "host"
         elif isinstance(node, Loop) and _sequential(node):

@@ -33,7 +33,7 @@ def rnn(w, xs):
 def test_groups_count_bytes_and_flops():
     a, b = np.ones((30, 20), np.float32), np.ones((20, 10), np.float32)
     product, chain = fnad.explain(lambda a, b: np.sum((a @ b) ** 2))(a, b).groups
-    assert (product.kind, product.what, product.flops) == ("blas", "matmul", 2 * 30 * 20 * 10)
+    assert (product.kind, product.what, product.flops) == ("product", "matmul", 2 * 30 * 20 * 10)
     assert product.bytes == 4 * (30 * 20 + 20 * 10 + 30 * 10)
     assert (chain.kind, chain.flops, chain.bytes) == ("loop", 2 * 300, 4 * 300 + 4)
     assert product.line.startswith("test_explain.py:")
@@ -58,7 +58,7 @@ def test_text_shows_all_stages():
         "- ",
         "+ ",
         "== groups",
-        "blas",
+        "product",
         "== buffers",
         "argument 0",
         "result 0",
