@@ -15,6 +15,7 @@ from fnad.compiler.simplify import simplify
 from fnad.core.graph import compare
 from fnad.errors import UnsupportedError
 from fnad.jit import recorded
+from fnad.kernels.codegen.python_expr import plain_literal
 from fnad.kernels.codegen.python_source import Printer
 from fnad.kernels.expressions import find
 from fnad.typing import Function
@@ -123,7 +124,8 @@ class Explanation:
         for b in memory:
             if b.kind == "input" and b.position >= len(self.graph.inputs):
                 constant = np.asarray(e.constants[b.position - len(self.graph.inputs)])
-                lines.append(f"    {b.name} = np.array({constant.ravel().tolist()}, np.{b.dtype.name})")
+                entries = ", ".join(map(plain_literal, constant.ravel().tolist()))
+                lines.append(f"    {b.name} = np.array([{entries}], np.{b.dtype.name})")
             elif b.kind == "input":
                 lines.append(f"    {b.name} = argument(leaves, {b.position}, {b.shape}, np.{b.dtype.name})")
             else:

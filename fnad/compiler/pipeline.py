@@ -99,9 +99,7 @@ def strides(buffer: Buffer, schedule: Schedule) -> list[Any]:
 class Executable:
     """A compiled graph. Call it with the inputs as C-contiguous arrays of the recorded shapes and dtypes."""
 
-    def __init__(
-        self, graph: Graph, donated: frozenset[int] = frozenset(), recorded: Graph | None = None, *, apart: bool = False
-    ) -> None:
+    def __init__(self, graph: Graph, donated: frozenset[int] = frozenset(), recorded: Graph | None = None, *, apart: bool = False) -> None:
         """`donated` are positions of inputs whose memory may be used; with `apart` each group is a native part of its own."""
         self.graph, self._recorded = graph, recorded or graph
         schedule = self.schedule = Schedule.of(graph, donated)

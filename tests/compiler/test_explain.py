@@ -26,6 +26,9 @@ PARAMS = {"w": RNG.normal(size=(6, 8)), "b": np.zeros(8), "v": RNG.normal(size=(
 X, Y = RNG.normal(size=(40, 6)), RNG.integers(0, 5, 40)
 
 
+CLOSED = np.array([1.5, -np.inf, np.nan])
+
+
 def rnn(w, xs):
     return np.sum(fnad.scan(lambda h, x: (np.tanh(w @ h + x), np.sum(h)), np.zeros(4), xs)[1])
 
@@ -80,7 +83,7 @@ def test_source_calls_functions_by_name():
     [
         (lambda x, w: np.sum(np.where(x @ w > 0, np.exp(-(x @ w)), 1.0), axis=0), (X, PARAMS["w"])),
         (fnad.grad(rnn), (RNG.normal(size=(4, 4)), RNG.normal(size=(5, 4)))),
-        (lambda x, i: np.take(x.astype(np.float32), i) / 0.3, (X[0], np.array([2, -1, 0]))),
+        (lambda x, i: np.take(x.astype(np.float32), i) / 0.3 + CLOSED.astype(np.float32), (X[0], np.array([2, -1, 0]))),
     ],
 )
 def test_saved_module_runs_under_numba_without_fnad(f, args, tmp_path):
@@ -111,6 +114,36 @@ def test_saved_module_names_an_argument_of_another_shape(tmp_path):
     spec.loader.exec_module(saved)
     with pytest.raises(ValueError, match=r"leaf 0 must have the shape \(3,\), not \(4,\)"):
         saved.run(np.ones(4))
+
+
+@fnad.custom_vjp
+def tripled(x):
+    return x * x
+
+
+tripled.defvjp(lambda x: (x * x, None), lambda residuals, g: (3 * g,))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        fnad.grad(lambda x: np.sum(fnad.checkpoint(lambda x: np.tanh(np.exp(x)))(x))),
+        lambda x: tripled(x),
+        fnad.grad(lambda x: np.sum(tripled(x))),
+        lambda x: fnad.scan(lambda c, _: (F.layer_norm(c, (5,)) * 2, np.max(c)), x, None, length=3),
+        fnad.grad(lambda x: np.sum(fnad.scan(lambda c, _: (fnad.checkpoint(np.sin)(tripled(c)), None), x, None, length=3)[0])),
+    ],
+)
+def test_functions_as_primitives_are_compiled(f):
+    x = np.linspace(0.1, 0.5, 5)
+    stages = fnad.explain(f)(x)
+    assert not stages.hosts
+    for got, want in zip(fnad.tree.leaves(fnad.jit(f)(x)), fnad.tree.leaves(f(x)), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+
+
+def test_custom_rules_hold_inside_of_a_compiled_function():
+    np.testing.assert_array_equal(fnad.grad(fnad.jit(lambda x: np.sum(tripled(x))))(np.ones(3)), [3, 3, 3])
 
 
 def test_what_runs_on_the_host_cannot_be_saved(tmp_path):

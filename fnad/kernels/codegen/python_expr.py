@@ -164,7 +164,7 @@ def helpers(exprs: Iterable[Expr], decorator: str = "") -> list[str]:
     wanted: dict[str, str] = {}
     for node in ordered(exprs):
         if node.op == "table":
-            values = ", ".join(_plain_literal(v) for v in node.attr)
+            values = ", ".join(plain_literal(v) for v in node.attr)
             wanted[table_name(node)] = f"{table_name(node)} = np.array([{values}], np.{DTYPES[node.dtype].name})"
         for name in _uses(node):
             wanted[name] = (decorator + "\n" if decorator else "") + _HELPERS[name].strip()
@@ -223,11 +223,12 @@ def _cast(node: Expr, a: str, kind: str) -> str:
 def _literal(value: Any, dtype: str) -> str:
     """A number that numba and Python read with this dtype."""
     if dtype in ("f64", "bool"):
-        return _plain_literal(value)
-    return f"np.{DTYPES[dtype].name}({_plain_literal(value)})"
+        return plain_literal(value)
+    return f"np.{DTYPES[dtype].name}({plain_literal(value)})"
 
 
-def _plain_literal(value: Any) -> str:
+def plain_literal(value: Any) -> str:
+    """A number that numba and Python read; inf and nan are NumPy's."""
     if isinstance(value, float) and not math.isfinite(value):
         return "np.nan" if math.isnan(value) else ("np.inf" if value > 0 else "-np.inf")
     return repr(value)
