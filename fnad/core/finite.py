@@ -59,20 +59,22 @@ def watch(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out
         raise made(primitive.name, args, outs, here())
 
 
-def watched(primitive: Primitive, rule: Callable[..., Any], values: Sequence[Any], *more: Any) -> Any:
-    """`forward` or `push` of a primitive; its result is looked at, and the tangent."""
+def watched(primitive: Primitive, params: dict[str, Any], values: Sequence[Any], rule: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+    """What a rule answers (`forward`, `push`): a result, which is looked at, and something else."""
     if option("debug_nans") is not True:
-        return rule(values, *more)
+        return rule()
     with scoped(debug_nans=GRAPHS):
-        found = rule(values, *more)
-    params = more[-1] if rule.__name__ == "push" else more[0]
+        found = rule()
     watch(primitive, values, params, found[0])
-    if rule.__name__ == "push" and found[1] is not None:
-        given = [*values, *(t for t in more[0] if t is not None)]
-        dots = [t for t in (found[1] if primitive.multiple else (found[1],)) if t is not None]
-        if worst(dots) > worst(given):
-            raise made(f"the tangent of {primitive.name}", given, dots, here())
     return found
+
+
+def watch_tangents(primitive: Primitive, values: Sequence[Any], tangents: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Look at the tangents of results; None is zero."""
+    given = [*values, *(t for t in tangents if t is not None)]
+    dots = [t for t in outs if t is not None]
+    if option("debug_nans") is True and worst(dots) > worst(given):
+        raise made(f"the tangent of {primitive.name}", given, dots, here())
 
 
 class Origin:

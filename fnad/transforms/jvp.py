@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 from fnad import tree
 from fnad._config import CHANGED
 from fnad.core.aval import aval_of, shape_of
-from fnad.core.finite import watched
+from fnad.core.finite import watch_tangents, watched
 from fnad.core.graph import by_reference
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Trace, Tracer, ValueTracer
@@ -52,11 +51,11 @@ class JVPTrace(Trace):
         if primitive.constant:
             return primitive(*values, **params)
         values = by_reference(values)
-        push = primitive.push if primitive.has_rule("jvp") else functools.partial(_through_pullback, primitive)
         if CHANGED.get():
-            out, tangent = watched(primitive, push, values, tangents, params)
+            out, tangent = watched(primitive, params, values, lambda: _push(primitive, values, tangents, params))
+            watch_tangents(primitive, values, tangents, (tangent or ()) if primitive.multiple else (tangent,))
         else:
-            out, tangent = push(values, tangents, params)
+            out, tangent = _push(primitive, values, tangents, params)
         if not primitive.multiple:
             return self.lift(out, tangent)
         self.check_foreign((*out, *(tangent or ())), primitive)
@@ -74,6 +73,12 @@ class JVPTrace(Trace):
                 tangent = np.real(tangent)
             tangent = tangent.astype(dtype) if isinstance(tangent, Tracer) else np.asarray(tangent).astype(dtype)[()]
         return JVPTracer(self, value, tangent)
+
+
+def _push(primitive: Primitive, values: list[Any], tangents: list[Any], params: dict[str, Any]) -> tuple[Any, Any]:
+    if primitive.has_rule("jvp"):
+        return primitive.push(values, tangents, params)
+    return _through_pullback(primitive, values, tangents, params)
 
 
 def _through_pullback(primitive: Primitive, values: list[Any], tangents: list[Any], params: dict[str, Any]) -> tuple[Any, Any]:

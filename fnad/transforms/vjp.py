@@ -81,7 +81,7 @@ class VJPTrace(Trace):
                 values[k] = self.keeper.keep(a)
         more = ([a.__class__ is VJPTracer and a._trace is self for a in args],) if primitive.selective else ()
         if CHANGED.get():
-            out, pulls = watched(primitive, primitive.forward, values, params, *more)
+            out, pulls = watched(primitive, params, values, lambda: primitive.forward(values, params, *more))
         else:
             out, pulls = primitive.forward(values, params, *more)
         if self.origins is not None:

@@ -68,6 +68,26 @@ def test_forward_mode():
     assert f":{line_of(roots, 'the backward pass')} in roots" in str(error)
 
 
+@fnad.custom_vjp
+def wrong(x):
+    return x * 2.0
+
+
+wrong.defvjp(lambda x: (x * 2.0, x), lambda x, g: (g / x,))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, fnad.jit])
+def test_rules_of_the_user(wrap):
+    assert "backward pass of" in blamed(lambda: wrap(fnad.grad(lambda x: np.sum(wrong(x))))(X)).rule
+
+
+def test_forward_mode_through_a_pullback():
+    """max and prod state no forward rule."""
+    value, tangent = fnad.jvp(lambda x: np.max(x) * np.prod(x + 1), (X,), (np.ones(3),))
+    assert (value, tangent) == (40.0, 10.0 + 4 * 17)
+    assert blamed(lambda: fnad.jvp(np.prod, (np.array([1e200, 1e200]),), (np.ones(2),))).rule == "prod made an inf from finite numbers"
+
+
 @pytest.mark.parametrize("wrap", [lambda f: f, fnad.jit])
 def test_a_slope_that_meets_a_zero_cotangent_is_not_to_blame(wrap):
     f = lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0))
