@@ -22,7 +22,7 @@ hypothesis.settings.register_profile("fnad", derandomize=True, deadline=None, da
 hypothesis.settings.register_profile("search", deadline=None, max_examples=2000)  # pytest --hypothesis-profile=search
 hypothesis.settings.load_profile("fnad")
 
-LIMIT = 20_000
+LIMIT = 6_000
 """Scalar operations beyond which a program is not run as plain Python."""
 _seen: set[str] = set()
 
