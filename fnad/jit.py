@@ -367,10 +367,10 @@ def _check_options(
     count = len(ordered)
     known = bool(parameters)
     open_ended = inspect.Parameter.VAR_POSITIONAL in kinds
-    for option in ("static_argnums", "donate_argnums"):
-        for n in getattr(options, option):
+    for name in ("static_argnums", "donate_argnums"):
+        for n in getattr(options, name):
             if not isinstance(n, int) or (known and not open_ended and not -count <= n < count):
-                raise _bad_option(option, n, f, ordered, "positions of its positional arguments")
+                raise _bad_option(name, n, f, ordered, "positions of its positional arguments")
     for n in options.static_argnames:
         if not isinstance(n, str) or (known and n not in by_name and inspect.Parameter.VAR_KEYWORD not in kinds):
             raise _bad_option("static_argnames", n, f, by_name, "names of its arguments")
