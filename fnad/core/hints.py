@@ -114,7 +114,6 @@ NAMES = {
     "tree_util": "fnad.tree",
     "tree_leaves": "fnad.tree.leaves",
     "tree_flatten": "fnad.tree.flatten",
-    "config": "the arguments of fnad.jit and the environment variables of docs/jit.md",
     "Tensor": "plain NumPy arrays: np.array(...)",
     "tensor": "plain NumPy arrays: np.array(...)",
     "Variable": "plain NumPy arrays: np.array(...)",
