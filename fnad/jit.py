@@ -321,6 +321,8 @@ class Jitted:
                 f"make {name} a pytree whose arrays are arguments of the program: a dataclass, or fnad.tree.register({name}, flatten, "
                 f"unflatten); or fnad.jit(static_argnames={path!r}), which records once for each object and does not see later changes"
             )
+        elif isinstance(x, np.ndarray) and type(x) not in (np.ndarray, np.memmap):
+            fix = "pass np.asarray(x): subclasses of ndarray have arithmetic of their own"
         elif isinstance(x, np.ndarray | np.generic | Tracer):
             fix, name = "convert it to a dtype of numbers with .astype", f"{x.dtype} array"
         elif hasattr(x, "bit_generator"):
@@ -413,7 +415,7 @@ def _types(x: Any) -> Any:
 
 def leaf_aval(x: Any) -> Aval | None:
     """The abstract value of an argument's leaf; None if a program cannot take it."""
-    if isinstance(x, np.ndarray | np.generic | Tracer) or x.__class__ in PYTHON_SCALARS:
+    if isinstance(x, np.generic | Tracer) or x.__class__ in (np.ndarray, np.memmap) or x.__class__ in PYTHON_SCALARS:
         aval = aval_of(x)
         return aval if aval.dtype.kind in "biufc" else None
     return None

@@ -260,7 +260,7 @@ class Executable:
 def as_argument(x: Any, aval: Aval) -> Any:
     """A leaf as the program takes it: an aligned C-contiguous array of native byte order; a Python scalar where one was recorded."""
     if aval.shape:
-        return np.require(x, aval.dtype, ["C", "A"])
+        return np.require(np.asarray(x), aval.dtype, ["C", "A"])
     point = np.asarray(x, aval.dtype)
     return point.item() if aval.weak else point
 
