@@ -26,7 +26,7 @@ def test_import_loads_nothing_heavy():
 
 
 def test_kernels_and_optimizers_import_without_numba():
-    rooms = "fnad.kernels.softmax, fnad.kernels.update, fnad.optim, fnad.nn"
+    rooms = "fnad.kernels.softmax, fnad.optim, fnad.nn"
     assert python(f"import sys, fnad, {rooms}; print([m for m in {HEAVY} if m in sys.modules])") == "[]"
 
 

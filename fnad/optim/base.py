@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -13,15 +13,16 @@ from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from fnad.typing import PyTree
 
-KERNEL_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
-"""What the kernels compute in; leaves of other dtypes are updated by the same formulas in NumPy."""
+Number: TypeAlias = float | Callable[[Any], Any]
+"""A hyperparameter: a number, or a function of the leaf's step (an int64 scalar, counted from 0) that returns it: a schedule."""
 
 
 class Optimizer(NamedTuple):
-    """A pair of pure functions; `init(params) -> state` and `update(grads, state, params) -> (updates, state)`.
+    """A pair of pure functions; `init(params) -> state` and `update(grads, state, params, **extra) -> (updates, state)`.
 
     The new parameters are `apply_updates(params, updates)`. A gradient of None skips its leaf: the update is None, and
-    the leaf's state stays as it is.
+    the leaf's state stays as it is. `extra` is what some optimizers ask for by name (`sam` a gradient function, `lbfgs` a
+    closure, `accumulate` a weight); the others pass it on or leave it.
     """
 
     init: Callable[[PyTree], Any]
@@ -62,6 +63,8 @@ def _moved(p: Any, u: Any, i: int, spec: tree.Spec) -> Any:
         path = tree.paths(spec)[i]
         raise ShapeError("an update must have the shape of its parameter", got={f"updates{path}": aval_of(u), f"params{path}": aval_of(p)})
     total, dtype = p + u, aval_of(p).dtype
+    if isinstance(p, np.ndarray):
+        total = as_array(total)
     if total.dtype == dtype:
         return total
     if not np.can_cast(total.dtype, dtype, "same_kind"):
@@ -70,50 +73,9 @@ def _moved(p: Any, u: Any, i: int, spec: tree.Spec) -> Any:
     return total.astype(dtype)
 
 
-def update_leaves(rule: Callable[..., tuple[Any, ...]], grads: PyTree, state: Any, params: PyTree | None) -> tuple[PyTree, Any]:
-    """Run an optimizer's rule over the leaves.
-
-    Args:
-        rule: `rule(gradient, parameter, *state leaves) -> (update, *new state leaves)`.
-        grads: A pytree like params; None in place of a leaf skips it.
-        state: A NamedTuple of pytrees like params, of which the first is the step; None in place of a whole field that is not used.
-        params: The parameters; None if the rule does not read them (it then gets the leaf of the second field).
-    """
-    like = f"state.{state._fields[1]}" if params is None else "params"
-    leaves, spec = tree.flatten(state[1] if params is None else params, is_none)
-    used = {field: entry for field, entry in zip(state._fields, state, strict=True) if entry is not None}
-    named = {"grads": grads, **{f"state.{field}": entry for field, entry in used.items()}}
-    columns = [tree.flatten_as(spec, entry, name, like, is_none) for name, entry in named.items()]
-    results: list[list[Any]] = [[] for _ in columns]
-    for i, (p, *entries) in enumerate(zip(leaves, *columns, strict=True)):
-        g, *old = entries
-        for name, x in zip(named, entries, strict=True):
-            if (x is None) != (p is None) and (name != "grads" or p is None):
-                raise missing_leaf(name, like, x, p, i, spec)
-        if g is None:
-            row: Any = (None, *map(own, old))
-        else:
-            for name, x in zip(named, entries, strict=True):
-                if name != "state.step":
-                    check_like(x, p, name, like, i, spec)
-                elif shape_of(x) != ():
-                    raise ShapeError("state.step counts with one number per leaf", got={f"state.step{tree.paths(spec)[i]}": aval_of(x)})
-            row = rule(g, p, *old)
-        for column, x in zip(results, row, strict=True):
-            column.append(x)
-    updates, *new = (tree.unflatten(spec, column) for column in results)
-    return updates, state._replace(**dict(zip(used, new, strict=True)))
-
-
-def zeros_like(params: PyTree) -> tuple[PyTree, PyTree]:
-    """What a state begins with: a step of 0 for each leaf, and zeros of its shape and dtype."""
-    leaves, spec = tree.flatten(params)
-    avals = [aval_of(p) for p in leaves]
-    for a, path in zip(avals, tree.paths(spec), strict=True):
-        if a.dtype.kind not in "biufc":
-            raise DTypeError("parameters are arrays of numbers", got={f"params{path}": a.dtype}, fix="keep other leaves out of params")
-    steps = tree.unflatten(spec, [np.zeros((), np.int64) for _ in leaves])
-    return steps, tree.unflatten(spec, [np.zeros(a.shape, a.dtype) for a in avals])
+def is_traced(x: Any) -> bool:
+    """Whether a value belongs to a transform."""
+    return isinstance(x, Tracer)
 
 
 def is_none(x: Any) -> bool:
@@ -160,6 +122,16 @@ def check_numbers(given: dict[str, Any], signed: tuple[str, ...] = ()) -> None:
             raise ShapeError(f"Invalid {name}: it must be one number", got={"shape": shape_of(x)})
         if name not in signed and not isinstance(x, Tracer) and x < 0:
             raise ArgumentError(f"Invalid {name}: {x}", fix="it must not be negative")
+
+
+def check_betas(betas: tuple[Any, ...]) -> dict[str, Any]:
+    """Factors of running means lie in [0, 1)."""
+    given = {f"beta parameter at index {i}": b for i, b in enumerate(betas)}
+    check_numbers(given)
+    for name, b in given.items():
+        if not callable(b) and not isinstance(b, Tracer) and b >= 1:
+            raise ArgumentError(f"Invalid {name}: {b}", fix="it must be less than 1")
+    return {f"beta{i + 1}": b for i, b in enumerate(betas)}
 
 
 def check_like(x: Any, p: Any, what: str, like: str, i: int, spec: tree.Spec) -> None:

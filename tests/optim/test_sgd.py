@@ -1,64 +1,13 @@
-"""`fnad.optim.sgd`: PyTorch's trajectories, purity, and the same bits on every path."""
-
-import json
-import pathlib
-import pickle
+"""`fnad.optim.sgd` and what all optimizers share: trees, schedules, traced hyperparameters, errors, `apply_updates`."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import fnad
 from fnad import optim
 from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError
-from fnad.kernels import update as kernels
 
-RECORDED = json.loads((pathlib.Path(__file__).parent / "sgd_torch.json").read_text())
-TOLERANCE = {"float32": 1e-6, "float64": 1e-12}
-OPTIONS = [
-    {"lr": 0.1},
-    {"lr": 0.1, "weight_decay": 0.05, "maximize": True},
-    {"lr": 0.1, "momentum": 0.9},
-    {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.05},
-    {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.05, "maximize": True},
-]
-
-
-def arrays(tree, dtype):
-    return {k: np.array(v, dtype) for k, v in tree.items()}
-
-
-def run(opt, params, grads, steps=None):
-    """Trajectory of (params, state)."""
-    state, seen = opt.init(params), []
-    for g in grads:
-        updates, state = opt.update(g, state, params)
-        params = optim.apply_updates(params, updates)
-        seen.append((params, state))
-    return seen
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("run_index", range(len(RECORDED["runs"])))
-def test_trajectory_of_pytorch(run_index, dtype):
-    record = RECORDED["runs"][run_index]
-    schedule, skip = record["schedule"], {tuple(s) for s in record["skip"]}
-    options = dict(record["options"])
-    if schedule:
-        options["lr"] = lambda t: eval(schedule, {"t": t})
-    grads = [{k: None if (t, k) in skip else v for k, v in arrays(g, dtype).items()} for t, g in enumerate(RECORDED["grads"])]
-    seen = run(optim.sgd(**options), arrays(RECORDED["start"], dtype), grads)
-    for step, want in record[dtype].items():
-        params, state = seen[int(step) - 1]
-        for k in params:
-            assert params[k].dtype == state.momentum_buffer[k].dtype == dtype
-            np.testing.assert_allclose(params[k], np.array(want["params"][k]), TOLERANCE[dtype], TOLERANCE[dtype])
-            buffer = want["momentum_buffer"][k]
-            np.testing.assert_allclose(
-                state.momentum_buffer[k], np.zeros(params[k].shape) if buffer is None else buffer, TOLERANCE[dtype], TOLERANCE[dtype]
-            )
-            assert state.step[k] == int(step) - sum((t, k) in skip for t in range(int(step)))
+from .trajectories import run
 
 
 def test_defaults_are_those_of_pytorch():
@@ -73,109 +22,6 @@ def test_first_buffer_is_the_gradient_itself_and_later_ones_are_dampened():
     np.testing.assert_array_equal(second.momentum_buffer, [0.5 * 8 + 0.25 * 8])
 
 
-def test_init_gives_zeros_like_params():
-    params = {"w": np.ones((2, 3), np.float32), "none": None, "nested": (1.5, [np.array(2.0)]), "count": np.arange(3)}
-    state = optim.sgd(momentum=0.9).init(params)
-    assert isinstance(state, optim.SGDState)
-    assert state._fields == ("step", "momentum_buffer")
-    assert fnad.tree.structure(state.momentum_buffer) == fnad.tree.structure(state.step) == fnad.tree.structure(params)
-    for p, b, s in zip(*map(fnad.tree.leaves, (params, state.momentum_buffer, state.step)), strict=True):
-        assert type(b) is type(s) is np.ndarray
-        assert (b.shape, b.dtype) == (np.shape(p), np.asarray(p).dtype)
-        assert not b.any()
-        assert (s.shape, s.dtype, s) == ((), np.int64, 0)
-
-
-@pytest.mark.parametrize("options", OPTIONS)
-def test_structure_shapes_and_dtypes_never_change(options):
-    params = {"a": np.ones((2, 3), np.float32), "b": (np.ones(0), np.array(1.0)), "half": np.ones(2, np.float16)}
-    for new, state in run(optim.sgd(**options), params, [params, params]):
-        for tree in (new, state.momentum_buffer):
-            assert fnad.tree.structure(tree) == fnad.tree.structure(params)
-            for x, p in zip(fnad.tree.leaves(tree), fnad.tree.leaves(params), strict=True):
-                assert (np.shape(x), x.dtype) == (p.shape, p.dtype)
-        for x in fnad.tree.leaves(state):
-            assert type(x) is np.ndarray
-        for s in fnad.tree.leaves(state.step):
-            assert (s.shape, s.dtype) == ((), np.int64)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("options", OPTIONS)
-def test_pure(options, dtype):
-    """Arguments stay as they are, and no result shares memory with an argument or another result."""
-    opt = optim.sgd(**options)
-    params = {"w": np.arange(6, dtype=dtype).reshape(2, 3), "b": np.ones(4, dtype), "frozen": np.ones(2, dtype)}
-    grads = {"w": np.ones((2, 3), dtype), "b": np.ones(4, dtype), "frozen": None}
-    state = opt.init(params)
-    for _ in range(3):
-        given = [x for x in fnad.tree.leaves((params, grads, state)) if x is not None]
-        before = [x.copy() for x in given]
-        for x in given:
-            x.flags.writeable = False
-        updates, new = opt.update(grads, state, params)
-        moved = optim.apply_updates(params, updates)
-        results = fnad.tree.leaves((updates, new, moved))
-        for x, y in zip(given, before, strict=True):
-            assert x.tobytes() == y.tobytes()
-        for i, r in enumerate(results):
-            assert r.flags.writeable
-            assert not any(np.shares_memory(r, x) for x in (*given, *results[:i]))
-        params, state = moved, new
-
-
-finite = st.floats(-1e3, 1e3, width=32)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.tuples(finite, finite, finite), min_size=0, max_size=9),
-    st.sampled_from([np.float32, np.float64]),
-    st.integers(0, 2),
-    st.fixed_dictionaries(
-        {
-            "lr": st.floats(0, 2),
-            "momentum": st.sampled_from([0.0, 0.5, 0.9]),
-            "dampening": st.sampled_from([0.0, 0.3]),
-            "weight_decay": st.sampled_from([0.0, 0.01, 1.0]),
-            "nesterov": st.booleans(),
-            "maximize": st.booleans(),
-        }
-    ),
-)
-def test_every_path_gives_the_same_bits(rows, dtype, step, options):
-    """The kernel, the kernel undecorated, and NumPy under grad, vmap and recording."""
-    if options["nesterov"]:
-        options["dampening"], options["momentum"] = 0.0, options["momentum"] or 0.5
-    g, p, buffer = np.array(rows, dtype).reshape(-1, 3).T.copy()
-    opt = optim.sgd(**options)
-    state = optim.SGDState(np.array(step), buffer)
-    u, new = opt.update(g, state, p)
-
-    def same(updates, other):
-        assert np.asarray(updates).tobytes() == u.tobytes()
-        assert np.asarray(other.momentum_buffer).tobytes() == new.momentum_buffer.tobytes()
-        assert other.step == new.step
-
-    same(*fnad.vjp(lambda g, p, b: opt.update(g, optim.SGDState(np.array(step), b), p), g, p, buffer)[0])
-    graph = fnad.make_graph(opt.update)(g, state, p)
-    u2, step2, b2 = fnad.core.graph.evaluate(graph, [g, np.array(step), buffer, p])
-    same(u2, optim.SGDState(step2, b2))
-    updates, batched = fnad.vmap(opt.update)(g[None], optim.SGDState(np.array([step]), buffer[None]), p[None])
-    same(updates[0], optim.SGDState(batched.step[0], batched.momentum_buffer[0]))
-    mapped = fnad.vmap(opt.update, in_axes=(0, optim.SGDState(None, 0), 0), out_axes=(0, optim.SGDState(None, 0)))(g, state, p)
-    same(*mapped)
-    lr, momentum, weight_decay = (dtype(options[k]) for k in ("lr", "momentum", "weight_decay"))
-    keep, u3, b3 = dtype(1 - options["dampening"]), np.empty_like(g), np.empty_like(g)
-    if momentum == 0:
-        kernels.sgd.py_func(g, p, lr, weight_decay, options["maximize"], u3)
-        b3 = buffer
-    else:
-        flags = options["nesterov"], options["maximize"], step == 0
-        kernels.sgd_momentum.py_func(g, p, buffer, lr, momentum, keep, weight_decay, *flags, u3, b3)
-    same(u3, optim.SGDState(new.step, b3))
-
-
 def test_without_numba_for_other_dtypes_is_the_same_formula():
     rng = np.random.default_rng(0)
     g, p, buffer = rng.normal(size=(3, 5)).astype(np.float16)
@@ -186,19 +32,6 @@ def test_without_numba_for_other_dtypes_is_the_same_formula():
     np.testing.assert_array_equal(state.momentum_buffer, b)
     np.testing.assert_array_equal(u, -h(0.1) * b)
     assert u.dtype == np.float16
-
-
-def test_non_contiguous_and_byte_swapped_leaves():
-    opt = optim.sgd(lr=0.1, momentum=0.9, weight_decay=0.1)
-    p, g = np.arange(12.0).reshape(3, 4), np.ones((3, 4))
-    want, _ = opt.update(g, opt.init(p), p)
-    for q, h in ((np.asfortranarray(p), g), (np.repeat(p, 2, axis=1)[:, ::2], np.broadcast_to(1.0, (3, 4)))):
-        got, _ = opt.update(h, opt.init(q), q)
-        np.testing.assert_array_equal(got, want)
-        assert got.flags.c_contiguous
-    swapped = p.astype(">f8")
-    got, _ = opt.update(g.astype(">f8"), opt.init(swapped), swapped)
-    np.testing.assert_array_equal(got, want)
 
 
 def test_python_float_leaves():
@@ -303,20 +136,6 @@ def test_a_batch_of_trainings():
 
 
 # -- None ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_none_gradient_leaves_parameter_and_state_alone():
-    opt = optim.sgd(lr=0.1, momentum=0.9)
-    params = {"a": np.ones(2), "b": np.ones(2)}
-    state = opt.init(params)
-    _, state = opt.update(params, state, params)
-    updates, after = opt.update({"a": np.ones(2), "b": None}, state, params)
-    assert updates["b"] is None
-    np.testing.assert_array_equal(after.momentum_buffer["b"], state.momentum_buffer["b"])
-    assert (after.step["a"], after.step["b"]) == (2, 1)
-    moved = optim.apply_updates(params, updates)
-    np.testing.assert_array_equal(moved["b"], params["b"])
-    assert not np.shares_memory(moved["b"], params["b"])
 
 
 def test_none_in_params_is_an_empty_node():
@@ -432,9 +251,3 @@ def test_updates_that_do_not_fit(params, updates, error):
 def test_apply_updates_on_tracers():
     grads = fnad.grad(lambda p, u: np.sum(optim.apply_updates(p, u)["w"] ** 2))({"w": np.array([1.0, 2.0])}, {"w": np.array([1.0, 1.0])})
     np.testing.assert_array_equal(grads["w"], [4.0, 6.0])
-
-
-def test_optimizers_pickle():
-    opt = pickle.loads(pickle.dumps(optim.sgd(lr=0.1, momentum=0.9)))
-    p = np.ones(2)
-    np.testing.assert_array_equal(opt.update(p, opt.init(p), p)[0], -0.1 * p)

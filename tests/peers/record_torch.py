@@ -11,51 +11,6 @@ import torch
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-KEPT = (1, 2, 5, 20)
-SGD_OPTIONS = [
-    {},
-    {"lr": 0.1},
-    {"lr": 0.0},
-    {"lr": 0.1, "weight_decay": 0.05},
-    {"lr": 0.1, "maximize": True},
-    {"lr": 0.1, "maximize": True, "weight_decay": 0.05},
-    {"lr": 0.1, "momentum": 0.9},
-    {"lr": 0.1, "momentum": 0.9, "dampening": 0.5},
-    {"lr": 0.1, "momentum": 0.9, "dampening": 1.0},
-    {"lr": 0.05, "momentum": 0.9, "weight_decay": 0.1},
-    {"lr": 0.05, "momentum": 0.8, "nesterov": True},
-    {"lr": 0.05, "momentum": 0.8, "nesterov": True, "weight_decay": 0.2, "maximize": True},
-    {"lr": 0.02, "momentum": 0.95, "dampening": 0.1, "weight_decay": 0.01, "maximize": True},
-]
-
-
-def sgd() -> dict:
-    """Trajectories of SGD for given gradients: 20 steps, the parameters and momentum buffers after some of them."""
-    torch.manual_seed(0)
-    shapes = {"w": (2, 3), "b": (3,), "s": ()}
-    start = {name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()}
-    grads = [{name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()} for _ in range(20)]
-    runs = [{"options": o, "schedule": None, "skip": []} for o in SGD_OPTIONS]
-    runs += [{"options": {"lr": 0.1, "momentum": 0.9}, "schedule": "0.1 / (1 + t)", "skip": []}]
-    skip = [[0, "b"], [1, "b"], [4, "w"], [5, "w"], [5, "b"], [5, "s"]]
-    runs += [{"options": {"lr": 0.1, "momentum": 0.9, "dampening": 0.5, "weight_decay": 0.1}, "schedule": None, "skip": skip}]
-    for run, (name, dtype) in itertools.product(list(runs), DTYPES.items()):
-        params = {k: torch.nn.Parameter(v.to(dtype).clone()) for k, v in start.items()}
-        opt = torch.optim.SGD(params.values(), **run["options"])
-        for t, g in enumerate(grads):
-            for k, p in params.items():
-                p.grad = None if [t, k] in run["skip"] else g[k].to(dtype)
-            if run["schedule"]:
-                opt.param_groups[0]["lr"] = eval(run["schedule"], {"t": t})
-            opt.step()
-            if t + 1 in KEPT:
-                buffers = {k: opt.state[p].get("momentum_buffer") if p in opt.state else None for k, p in params.items()}
-                run.setdefault(name, {})[t + 1] = {
-                    "params": {k: p.tolist() for k, p in params.items()},
-                    "momentum_buffer": {k: None if b is None else b.tolist() for k, b in buffers.items()},
-                }
-    listed = lambda tree: {k: v.tolist() for k, v in tree.items()}
-    return {"torch": torch.__version__, "start": listed(start), "grads": [listed(g) for g in grads], "runs": runs}
 
 
 def cross_entropy() -> dict:
@@ -101,50 +56,6 @@ def cross_entropy() -> dict:
     add("one class", random(3, 1), torch.tensor([0, 0, 0]))
     add("minus infinity", torch.where(x < -0.5, -torch.inf, x), x.argmax(1), reduction="none")
     return {"torch": torch.__version__, "cases": cases}
-
-
-ADAM_OPTIONS = [
-    {},
-    {"lr": 0.1},
-    {"lr": 0.0},
-    {"lr": 0.1, "betas": (0.5, 0.9)},
-    {"lr": 0.05, "betas": (0.3, 0.99)},
-    {"lr": 0.05, "betas": (0.0, 0.0)},
-    {"lr": 0.1, "eps": 0.1},
-    {"lr": 0.1, "weight_decay": 0.1},
-    {"lr": 0.1, "maximize": True},
-    {"lr": 0.1, "amsgrad": True},
-    {"lr": 0.1, "betas": (0.8, 0.7), "weight_decay": 0.05, "amsgrad": True, "maximize": True, "eps": 1e-3},
-]
-
-
-def adam() -> dict:
-    """Trajectories of Adam and AdamW for given gradients: 20 steps, the parameters and running means after some of them."""
-    torch.manual_seed(2)
-    shapes = {"w": (2, 3), "b": (3,), "s": ()}
-    start = {name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()}
-    grads = [{name: torch.randn(shape, dtype=torch.float64).round(decimals=3) for name, shape in shapes.items()} for _ in range(20)]
-    runs = [{"name": name, "options": o, "schedule": None, "skip": []} for name in ("Adam", "AdamW") for o in ADAM_OPTIONS]
-    runs += [{"name": "AdamW", "options": {"lr": 0.1, "weight_decay": 0.0}, "schedule": "0.1 / (1 + t)", "skip": []}]
-    skip = [[0, "b"], [1, "b"], [4, "w"], [5, "w"], [5, "b"], [5, "s"]]
-    runs += [{"name": "Adam", "options": {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}, "schedule": None, "skip": skip}]
-    for run, (name, dtype) in itertools.product(list(runs), DTYPES.items()):
-        params = {k: torch.nn.Parameter(v.to(dtype).clone()) for k, v in start.items()}
-        opt = getattr(torch.optim, run["name"])(params.values(), **run["options"])
-        for t, g in enumerate(grads):
-            for k, p in params.items():
-                p.grad = None if [t, k] in run["skip"] else g[k].to(dtype)
-            if run["schedule"]:
-                opt.param_groups[0]["lr"] = eval(run["schedule"], {"t": t})
-            opt.step()
-            if t + 1 in (1, 2, 20):
-                kept = {"params": {k: p.tolist() for k, p in params.items()}}
-                for field in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq"):
-                    found = {k: opt.state[p].get(field) for k, p in params.items() if p in opt.state}
-                    kept[field] = {k: None if v is None else v.tolist() for k, v in found.items()}
-                run.setdefault(name, {})[t + 1] = kept
-    listed = lambda tree: {k: v.tolist() for k, v in tree.items()}
-    return {"torch": torch.__version__, "start": listed(start), "grads": [listed(g) for g in grads], "runs": runs}
 
 
 def functional() -> dict:
@@ -235,7 +146,5 @@ def write(path: pathlib.Path, data: dict) -> None:
 
 
 if __name__ == "__main__":
-    write(TESTS / "optim" / "sgd_torch.json", sgd())
     write(TESTS / "nn" / "cross_entropy_torch.json", cross_entropy())
-    write(TESTS / "optim" / "adam_torch.json", adam())
     write(TESTS / "nn" / "functional_torch.json", functional())
