@@ -11,7 +11,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.errors import ArgumentError, TreeError
-from fnad.optim.base import Optimizer, as_array, cast, check_numbers, is_none
+from fnad.optim.base import Optimizer, as_array, cast, check_numbers, is_none, own
 from fnad.optim.wrapper import Wrapper, map_given
 from fnad.typing import Array, PyTree
 
@@ -106,7 +106,7 @@ class _Masked(Wrapper):
         found, state = self.inner.update(self._only(grads, like), state, None if params is None else self._only(params, like), **extra)
         leaves, spec = tree.flatten(grads, is_none)
         new = tree.flatten_as(spec, found, "updates", "grads", is_none)
-        return tree.unflatten(spec, [n if m else g for g, n, m in zip(leaves, new, self._marks(like, spec), strict=True)]), state
+        return tree.unflatten(spec, [n if m else own(g) for g, n, m in zip(leaves, new, self._marks(like, spec), strict=True)]), state
 
     def _marks(self, like: PyTree, spec: tree.Spec) -> list[Any]:
         return tree.flatten_as(spec, self.mask(like) if callable(self.mask) else self.mask, "mask", "params", is_none)
@@ -160,8 +160,8 @@ class _Partition(Wrapper):
         given = tree.flatten_as(spec, grads, "grads", what, is_none)
         updates, new = [None] * len(leaves), {}
         for label, part in self.parts.items():
-            own = None if params is None else _where(label, names, leaves, spec)
-            found, new[label] = part.update(_where(label, names, given, spec), state[label], own, **extra)
+            members = None if params is None else _where(label, names, leaves, spec)
+            found, new[label] = part.update(_where(label, names, given, spec), state[label], members, **extra)
             for i, u in enumerate(tree.flatten_as(spec, found, "updates", "grads", is_none)):
                 if names[i] == label:
                     updates[i] = u
