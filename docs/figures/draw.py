@@ -152,7 +152,56 @@ def profile() -> Any:
     return fnad.profile(step)(params, rng.normal(size=(512, 64)), rng.integers(0, 10, 512)).plot()
 
 
-FIGURES = {f.__name__: f for f in (derivatives, where_sqrt, kinks, descent, profile)}
+def optimizers() -> Any:
+    """Optimizers on their way along a curved valley, and schedules."""
+
+    def banana(p: Any) -> Any:
+        return (1 - p[0]) ** 2 + 5 * (p[1] - p[0] ** 2) ** 2
+
+    def path(opt: Any, n: int) -> Any:
+        def step(carry: Any, _: Any) -> Any:
+            p, state = carry
+            updates, state = opt.update(fnad.grad(banana)(p), state, p)
+            p = fnad.optim.apply_updates(p, updates)
+            return (p, state), p
+
+        start = np.array([-1.4, 1.6])
+        return np.concatenate([start[None], fnad.scan(step, (start, opt.init(start)), length=n)[1]])
+
+    o, schedules = fnad.optim, fnad.optim.schedules
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.3), layout="constrained")
+    gx, gy = np.meshgrid(np.linspace(-1.9, 1.7, 181), np.linspace(-0.9, 2.4, 161))
+    height = fnad.vmap(banana)(np.stack([gx.ravel(), gy.ravel()], axis=1)).reshape(gx.shape)
+    left.contour(gx, gy, height, levels=np.geomspace(0.03, 60, 12), colors=GREY, linewidths=0.5)
+    runs = [
+        ("sgd", o.sgd(0.01), GREY), ("sgd, momentum 0.9", o.sgd(0.01, 0.9), BLUE), ("adam", o.adam(0.15), ORANGE),
+        ("rmsprop", o.rmsprop(0.04), GREEN), ("lion", o.lion(0.06), RED), ("adan", o.adan(0.15), "#8e44ad"),
+        ("rprop", o.rprop(0.05), "#16a085"),
+    ]  # fmt: skip
+    for label, opt, color in runs:
+        points = path(opt, 60)
+        left.plot(points[:, 0], points[:, 1], ".-", color=color, lw=1.0, ms=3, label=label)
+    left.plot(1, 1, "*", color="black", ms=9)
+    left.set(xlim=(-1.9, 1.7), ylim=(-0.9, 2.4), title="60 steps to the star")
+    left.grid(False)
+    left.legend(fontsize=6.5, loc="lower left")
+    ticks = np.arange(101)
+    for label, schedule, color in (
+        ("step_lr", schedules.step_lr(1.0, 25, 0.5), GREY),
+        ("warmup_cosine", schedules.warmup_cosine(1.0, 10, 100), BLUE),
+        ("warmup_stable_decay", schedules.warmup_stable_decay(1.0, 10, 60, 30), ORANGE),
+        ("one_cycle_lr", schedules.one_cycle_lr(1.0, 101), GREEN),
+        ("cosine_annealing_warm_restarts", schedules.cosine_annealing_warm_restarts(1.0, 15, 2), RED),
+    ):
+        right.plot(ticks, fnad.vmap(schedule)(ticks), color=color, lw=1.4, label=label)
+    right.set(xlabel="step", title="learning rate", ylim=(-0.02, 1.45))
+    right.legend(fontsize=6.5, loc="upper right", ncols=2)
+    for a in (left, right):
+        a.title.set_size(9)
+    return figure
+
+
+FIGURES = {f.__name__: f for f in (derivatives, where_sqrt, kinks, descent, profile, optimizers)}
 
 
 def draw(folder: Path) -> list[Path]:
