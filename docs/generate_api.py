@@ -15,7 +15,15 @@ from typing import Any
 
 import fnad
 
-MODULES = ("fnad.tree", "fnad.optim", "fnad.optim.schedules", "fnad.nn.functional", "fnad.scipy.special", "fnad.testing", "fnad.testing.strategies")
+MODULES = (
+    "fnad.tree",
+    "fnad.optim",
+    "fnad.optim.schedules",
+    "fnad.nn.functional",
+    "fnad.scipy.special",
+    "fnad.testing",
+    "fnad.testing.strategies",
+)
 
 HEAD = """# Public functions
 
