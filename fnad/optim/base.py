@@ -113,6 +113,11 @@ def as_array(x: Any) -> Any:
     return np.asarray(x) if isinstance(x, np.generic) else x
 
 
+def number(x: Any, dtype: Any = np.float64) -> Any:
+    """A number of a state: an array of its own, of shape ()."""
+    return x.astype(dtype) if is_traced(x) else np.array(x, dtype)
+
+
 def check_numbers(given: dict[str, Any], signed: tuple[str, ...] = ()) -> None:
     """Hyperparameters are single numbers that are not negative, but for some; functions of the step are not looked at."""
     for name, x in given.items():

@@ -23,7 +23,7 @@ from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.graph import record
 from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from fnad.jit import compile_graph
-from fnad.optim.base import Optimizer, as_array, cast, check_like, is_none, is_traced, is_zero, missing_leaf, own
+from fnad.optim.base import Optimizer, as_array, cast, check_like, is_none, is_traced, is_zero, missing_leaf, number, own
 from fnad.transforms.vmap import vmap
 from fnad.typing import Array, PyTree
 
@@ -95,7 +95,7 @@ class Rule:
         fields = {
             name: None if start is None else every(functools.partial(self._start, name, start)) for name, start in self.arrays.items()
         }
-        numbers = {name: tree.map(lambda p, x=x: _number(x), params) for name, x in self.scalars.items()}
+        numbers = {name: tree.map(lambda p, x=x: number(x), params) for name, x in self.scalars.items()}
         return self.state(step=every(lambda p: np.zeros((), np.int64)), **fields, **numbers)
 
     def _start(self, name: str, start: Start, p: Any) -> Any:
@@ -129,9 +129,9 @@ class Rule:
             row = rows[i]
             u, *rest = self._leaf(body, n, row["grads"], leaves[i], [row.get(f"state.{f}") for f in self.arrays])
             updates[i] = u
-            new["step"][i] = step + 1 if is_traced(step) else np.array(step + 1, np.int64)
+            new["step"][i] = number(step + 1, np.int64)
             for name in self.scalars:
-                new[name][i] = _number(n.values[name])
+                new[name][i] = number(n.values[name])
             for name, x in zip(self.arrays, rest, strict=True):
                 if name in new:
                     new[name][i] = x
@@ -238,11 +238,6 @@ class Rule:
         found = iter(program.convert([n.vector, *(x for x in arrays if x is not None)]))
         new = [next(found) if t else None for t in there]
         return [x if x is None else x.reshape(shape) for x in new] if self.elementwise else new
-
-
-def _number(x: Any) -> Any:
-    """A number of the state."""
-    return x.astype(np.float64) if is_traced(x) else np.array(x, np.float64)
 
 
 class _Numbers:

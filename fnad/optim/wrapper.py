@@ -10,7 +10,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.errors import ArgumentError
-from fnad.optim.base import Optimizer, is_none, is_traced
+from fnad.optim.base import Optimizer, is_none, is_traced, number
 from fnad.typing import PyTree
 
 
@@ -49,7 +49,7 @@ def counter() -> Any:
 
 def after(count: Any) -> Any:
     """A counter's next value."""
-    return count + 1 if is_traced(count) else np.array(count + 1, np.int64)
+    return number(count + 1, np.int64)
 
 
 def still(params: PyTree) -> PyTree:

@@ -11,7 +11,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.errors import ArgumentError
-from fnad.optim.base import Optimizer, apply_updates, as_array, cast, check_numbers, is_none, is_traced, is_zero, own
+from fnad.optim.base import Optimizer, apply_updates, as_array, cast, check_numbers, is_none, is_traced, is_zero, number, own
 from fnad.optim.combine import global_norm
 from fnad.optim.wrapper import Wrapper, after, counter, either, map_given, need, still
 from fnad.typing import Array, PyTree
@@ -227,8 +227,7 @@ class _Inject(Wrapper):
         def value(x: Any, before: Any) -> Any:
             if isinstance(x, tuple):
                 return tuple(value(a, b) for a, b in zip(x, (None,) * len(x) if before is None else before, strict=True))
-            now = x(step) if callable(x) else x if before is None else before
-            return now.astype(np.float64) if is_traced(now) else np.array(now, np.float64)
+            return number(x(step) if callable(x) else x if before is None else before)
 
         return {name: value(x, old.get(name)) for name, x in self._moving().items()}
 

@@ -19,6 +19,8 @@ from fnad.testing import assert_trees_close
 
 from .trajectories import OPTIMIZERS, draw, each_optimizer, leaves, make, run
 
+SETTINGS = {"asgd": {"lambd": 1e-4, "weight_decay": 0.0}, "adadelta": {"lr": 1.0}, "adagrad": {"lr": 0.5}}  # of the descent
+
 
 def step_of(opt):
     def step(params, state, grads):
@@ -188,14 +190,15 @@ def test_compiled(name):
     dtype = np.float32 if list(OPTIMIZERS).index(name) % 2 else np.float64
     params, grads = draw(name, dtype)
     opt = make(name)
-    step, state = step_of(opt), opt.init(params)
-    jitted = fnad.jit(step, donate_argnums=(0, 1))
+    step, state, recorded = step_of(opt), opt.init(params), []
+    jitted = fnad.jit(lambda *args: recorded.append(1) or step(*args), donate_argnums=(0, 1))
     for _ in range(3):
         g = grads()
         want = step(params, state, g)
         got = jitted(*fnad.tree.map(np.copy, (params, state)), g)
         assert_trees_close(got, want, rtol=1e-4 if dtype is np.float32 else 1e-11, atol=1e-6 if dtype is np.float32 else 1e-13)
         params, state = want
+    assert len(recorded) == 1
     if opt.init.__self__.elementwise:
         nodes = Executable(simplify(fnad.make_graph(step)(params, state, g))).schedule.nodes
         writers = [{s.buffer.shape for s in stores(n)} for n in nodes if isinstance(n, Loop)]
@@ -225,6 +228,27 @@ def test_a_second_size_is_no_new_code():
     hits = rule._program.cache_info().hits
     assert program(3000).texts == program(4000).texts
     assert rule._program.cache_info().hits == hits + 2
+
+
+@each_optimizer
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_descent(name, dtype):
+    """Every one of them goes down a valley, or up where it maximizes."""
+    start, _ = draw(name, dtype)
+    target = {k: p + dtype(1) for k, p in start.items()}
+    sign = -1 if OPTIMIZERS[name][1].get("maximize") else 1
+
+    def loss(p):
+        return sign * sum(
+            np.sum((1 + np.arange(x.size).reshape(x.shape) / 4) * (x - t) ** 2) for x, t in zip(p.values(), target.values(), strict=True)
+        )
+
+    opt, gradient = make(name, **{"lr": 0.05, **SETTINGS.get(name, {})}), fnad.grad(loss)
+    params, state = start, opt.init(start)
+    for _ in range(120):
+        updates, state = opt.update(gradient(params), state, params)
+        params = optim.apply_updates(params, updates)
+    assert abs(loss(params)) < 0.2 * abs(loss(start))
 
 
 # -- schedules, traced hyperparameters -----------------------------------------------------------------------------

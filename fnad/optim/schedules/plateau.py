@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.errors import ArgumentError
-from fnad.optim.base import is_traced
+from fnad.optim.base import number
 
 
 class PlateauState(NamedTuple):
@@ -98,7 +98,7 @@ class _Plateau:
     def init(self, lr: Any) -> PlateauState:
         """The state before the first metric."""
         counts = (np.zeros((), np.int64) for _ in range(3))
-        return PlateauState(_number(lr, np.float64), np.array(-np.inf if self.larger else np.inf), *counts)
+        return PlateauState(number(lr, np.float64), np.array(-np.inf if self.larger else np.inf), *counts)
 
     def update(self, metric: Any, state: PlateauState) -> tuple[Any, PlateauState]:
         """The next learning rate, and the state after a metric."""
@@ -112,9 +112,5 @@ class _Plateau:
         lower = np.maximum(lr * self.factor, self.min_lr)
         lr = np.where(enough & (lr - lower > self.eps), lower, lr)
         bad, cooling = np.where(enough, 0, bad), np.where(enough, self.cooldown, cooling)
-        new = PlateauState(*(_number(x, np.float64) for x in (lr, best)), *(_number(x, np.int64) for x in (bad, cooling, epoch + 1)))
+        new = PlateauState(*(number(x, np.float64) for x in (lr, best)), *(number(x, np.int64) for x in (bad, cooling, epoch + 1)))
         return new.lr, new
-
-
-def _number(x: Any, dtype: Any) -> Any:
-    return x.astype(dtype) if is_traced(x) else np.array(x, dtype)
