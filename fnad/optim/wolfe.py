@@ -34,7 +34,7 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> 
     near, far = (a, b) if a.t <= b.t else (b, a)
     d2 = np.sqrt(square)
     least = far.t - (far.t - near.t) * ((far.slope + d2 - d1) / (far.slope - near.slope + 2 * d2))
-    return min(max(least, low), high)
+    return min(max(least, low), high) if np.isfinite(least) else (low + high) / 2  # where numbers overflow, PyTorch goes on with nan
 
 
 def strong_wolfe(

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import fnad
 from fnad import optim
 from fnad.errors import ArgumentError, ConcretizationError, TreeError
+from fnad.optim.wolfe import strong_wolfe
 from fnad.testing import assert_trees_close
 
 from .trajectories import draw, leaves, make, run
@@ -400,3 +401,44 @@ def test_parameters_are_needed():
     for opt in (optim.accumulate(optim.sgd(), 2), optim.ema(optim.sgd()), optim.lookahead(optim.sgd()), optim.sam(optim.sgd())):
         with pytest.raises(ArgumentError, match="reads the parameters"):
             opt.update(p, opt.init(p))
+
+
+# -- the line search -------------------------------------------------------------------------------------------------
+
+LINES = {  # f with f'(0) < 0 and a minimum ahead; the first two of More & Thuente
+    "far": lambda t: -t / (t**2 + 2),
+    "flat": lambda t: (t + 0.004) ** 5 - 2 * (t + 0.004) ** 4,
+    "cosine": lambda t: np.cos(3 * t + 0.5) + t / 5,
+    "steep": lambda t: np.exp(4 * t) - 6 * t,
+    "quartic": lambda t: (t - 3) ** 4 - t,
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("first", [1e-3, 0.1, 1.0, 10.0, 100.0])
+def test_the_line_search_ends_where_the_strong_wolfe_conditions_hold(name, first):
+    f = LINES[name]
+    calls = []
+
+    def along(t):
+        calls.append(t)
+        loss, slope = fnad.value_and_grad(f)(float(t))
+        return loss, np.array([slope])
+
+    loss, slope = fnad.value_and_grad(f)(0.0)
+    found, gradient, t, evaluations = strong_wolfe(along, first, np.ones(1), loss, np.array([slope]), slope, 1e-12, 60)
+    assert evaluations == len(calls)
+    assert t in calls
+    assert found == f(t) <= loss + 1e-4 * t * slope
+    assert abs(gradient[0]) <= 0.9 * abs(slope)
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_a_line_search_that_must_stop(most):
+    """It gives the better one of where it began and where it got to."""
+    f = LINES["far"]
+    along = lambda t: (f(float(t)), np.array([fnad.grad(f)(float(t))]))
+    slope = fnad.grad(f)(0.0)
+    found, _, t, evaluations = strong_wolfe(along, 1e-6, np.ones(1), 0.0, np.array([slope]), slope, 1e-12, most)
+    assert evaluations == most + 1
+    assert found == f(t) < 0
