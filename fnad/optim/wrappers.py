@@ -50,7 +50,7 @@ def accumulate(optimizer: Optimizer, every: int) -> Optimizer:
         between are zeros. A leaf whose gradient is None in the last call is skipped.
 
     Raises:
-        ArgumentError: every is no positive integer; (by update) params are missing.
+        ArgumentError: every is no positive integer; (by update) params are missing, or an argument has another name.
 
     Example:
         >>> import numpy as np, fnad
@@ -80,6 +80,8 @@ class _Accumulate(Wrapper):
 
     def update(self, grads: PyTree, state: AccumulateState, params: PyTree = None, weight: Any = 1.0, **extra: Any) -> tuple[PyTree, Any]:
         need(params, "accumulate")
+        if not extra.keys() <= {"closure", "grad_fn"}:  # a weight that is misspelt would count as 1
+            raise ArgumentError("accumulate takes a weight, and what optimizers ask for by name", got={"names": sorted(extra)})
         total = as_array(state.weight + np.float64(1.0) * weight)
         added = map_given(lambda g, a: as_array(a + cast(weight, aval_of(g).dtype) * g), grads, state.acc_grads, names=("state.acc_grads",))
         leaves, spec = tree.flatten(added, is_none)

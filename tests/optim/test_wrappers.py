@@ -144,6 +144,8 @@ def test_accumulation_by_hand():
         np.testing.assert_array_equal(updates["a"], [-3.0 if k == 2 else 0.0])
         assert state.mini_step == (k + 1) % 3
     assert (state.inner.step["a"], state.inner.step["never"]) == (1, 0)
+    with pytest.raises(ArgumentError, match=r"names: \['weights'\]"):
+        opt.update(params, state, params, weights=3)
     for every in (0, 2.0, -1):
         with pytest.raises(ArgumentError, match="Invalid every value"):
             optim.accumulate(optim.sgd(), every)
