@@ -10,14 +10,21 @@ from fnad.compiler.program import Buffer, Host, Loop, Node, Store, accesses, sto
 
 def donate(nodes: Sequence[Node], buffers: Sequence[Buffer], donated: frozenset[int], fuser: Any) -> None:
     """Let results live where donated arguments lie, if no argument is read after its memory has changed."""
-    free = [b for b in buffers if b.kind == "input" and b.position in donated and b.code and b.shape]
     viewed = {b.root for b in buffers if b.root is not b}
-    for out in [b for b in buffers if b.kind == "output" and b.root is b]:
-        for b in free:
-            if b.shape == out.shape and b.dtype == out.dtype and b not in viewed and _fits(nodes, out, b, fuser):
+    free = [b for b in buffers if b.kind == "input" and b.position in donated and b.code and b.shape and b not in viewed]
+    alike: dict[Any, tuple[list[Buffer], list[Buffer]]] = {}
+    for b in buffers:
+        if b in free or (b.kind == "output" and b.root is b):
+            alike.setdefault((b.shape, b.dtype), ([], []))[b.kind == "output"].append(b)
+    for sources, outs in alike.values():
+        # Updated leaves come in the order of the old ones: each gets the memory of its own, if it can.
+        outs.sort(key=lambda b: b.position)
+        pairs = [*zip(outs, sources, strict=False), *((out, b) for out in outs for b in sources)]
+        taken: set[Buffer] = set()
+        for out, b in pairs:
+            if out.root is out and b not in taken and _fits(nodes, out, b, fuser):
                 out.root = b
-                free.remove(b)
-                break
+                taken.add(b)
 
 
 def _fits(nodes: Sequence[Node], out: Buffer, source: Buffer, fuser: Any) -> bool:
