@@ -54,8 +54,7 @@ class Simplifier:
 
     def visit(self, e: Equation) -> None:
         compose = getattr(e.primitive, "compose", None)
-        if compose is not None:
-            self.inline(e, compose)
+        if compose is not None and self.inline(e, compose):
             return
         inputs = tuple(self.atom(v) for v in e.inputs)
         if len(e.outputs) == 1:
@@ -84,18 +83,25 @@ class Simplifier:
         for o in e.outputs:
             self.maker[o] = new
 
-    def inline(self, e: Equation, compose: Callable[..., Any]) -> None:
-        """Replace an equation by the ones it is made of."""
+    def inline(self, e: Equation, compose: Callable[..., Any]) -> bool:
+        """Replace an equation by the ones it is made of, unless its primitive declines by answering None."""
         avals = [aval_of(v.value) if isinstance(v, Literal) else v.aval for v in e.inputs]
-        multiple = e.primitive.multiple
+
+        def parts(*xs: Any) -> Any:
+            found = compose(*xs, **e.params)
+            return [] if found is None else found if e.primitive.multiple else [found]
+
         with at(e.where):
-            inner = record(lambda *xs: compose(*xs, **e.params) if multiple else [compose(*xs, **e.params)], avals)
+            inner = record(parts, avals)
+        if not inner.outputs:
+            return False
         self.same.update(zip(inner.inputs, e.inputs, strict=True))
         self.uniform.update({v: x for v, x in inner.constants if is_uniform(x)})
         self.constants.extend(inner.constants)
         for sub in inner.equations:
             self.visit(replace(sub, where=e.where))
         self.same.update(zip(e.outputs, inner.outputs, strict=True))
+        return True
 
     def is_number(self, v: Atom, number: float) -> bool:
         if isinstance(v, Literal):

@@ -463,7 +463,7 @@ def _accumulate_like(ufunc: np.ufunc, scan: Callable[..., Any]) -> None:
             raise TypeError("cannot accumulate on a scalar")
         if axis is None and len(shape_of(array)) > 1:
             raise ValueError("accumulate does not allow multiple axes")
-        return scan(array, axis, dtype)
+        return scan(array, 0 if axis is None else axis, dtype)
 
 
 _reduce_like(np.add, sum)
@@ -477,3 +477,5 @@ _reduce_like(np.logical_and, all, "where")
 _reduce_like(np.logaddexp, _logaddexp)
 _accumulate_like(np.add, cumsum)
 _accumulate_like(np.multiply, cumprod)
+_accumulate_like(np.maximum, lambda a, axis, dtype: prims.cummax(_cast(_array(a), dtype), axis=normalise_axis(axis, a.ndim), reverse=False))
+_accumulate_like(np.minimum, lambda a, axis, dtype: prims.cummin(_cast(_array(a), dtype), axis=normalise_axis(axis, a.ndim), reverse=False))

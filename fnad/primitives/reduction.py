@@ -137,7 +137,7 @@ class _Scan(Primitive):
             return np.flip(self.ufunc.accumulate(np.flip(x, axis), axis=axis), axis)
         return self.ufunc.accumulate(x, axis=axis)
 
-    def lower(self, x: Aval, *, axis: int, reverse: bool) -> Scan:
+    def lower(self, x: Aval, *, axis: int, reverse: bool) -> Scan | None:
         return Scan(self.ufunc.__name__, {"add": 0.0, "multiply": 1.0}[self.ufunc.__name__], axis, reverse)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, axis: int, reverse: bool) -> Any:
@@ -173,6 +173,40 @@ class Cumprod(_Scan):
             factors, before = turn(x), _shifted(turn(out))
             tail = np.flip(_recurrence(_shifted(np.flip(factors, -1)), np.flip(turn(g), -1)), -1)
             return turn_back(guarded(tail, before))
+
+        return (pull,)
+
+
+class Cumextreme(_Scan):
+    """The largest or smallest entry so far; entries that tie share the cotangent evenly, nan stays.
+
+    The results fall into runs of equal ones. The cotangent of each is divided by the number of entries of its run that are
+    equal to it so far; an entry that ties receives what is left of its run from its place on.
+    """
+
+    def lower(self, x: Aval, *, axis: int, reverse: bool) -> Scan | None:
+        if x.dtype.kind not in "fiu":
+            return None
+        limits = (-np.inf, np.inf) if x.dtype.kind == "f" else (np.iinfo(x.dtype).min, np.iinfo(x.dtype).max)
+        return Scan(self.ufunc.__name__, limits[self.ufunc is np.minimum], axis, reverse)
+
+    def vjp(self, out: Any, x: Any, *, axis: int, reverse: bool) -> Sequence[Pullback]:
+        def turn(a: Any) -> Any:
+            a = np.moveaxis(a, axis, -1)
+            return np.flip(a, -1) if reverse else a
+
+        def pull(g: Any) -> Any:
+            if shape_of(x)[axis] == 0:
+                return g
+            dtype = aval_of(out).dtype
+            y = turn(out)
+            tied = np.astype(chosen(turn(x), y), dtype)
+            same = np.astype(chosen(y[..., 1:], y[..., :-1]), dtype)  # as the result before it
+            edge = np.zeros((*shape_of(y)[:-1], 1), dtype)
+            share = turn(g) / _recurrence(np.concatenate([edge, same], axis=-1), tied)
+            left = np.flip(_recurrence(np.flip(np.concatenate([same, edge], axis=-1), -1), np.flip(share, -1)), -1)
+            pulled = guarded(left, tied)
+            return np.moveaxis(np.flip(pulled, -1) if reverse else pulled, -1, axis)
 
         return (pull,)
 
@@ -224,3 +258,5 @@ argmax = Position("argmax", np.argmax)
 argmin = Position("argmin", np.argmin)
 cumsum = Cumsum("cumsum", np.add)
 cumprod = Cumprod("cumprod", np.multiply)
+cummax = Cumextreme("cummax", np.maximum)
+cummin = Cumextreme("cummin", np.minimum)

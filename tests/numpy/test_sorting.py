@@ -139,3 +139,62 @@ def test_mistakes_and_refusals():
         fnad.grad(lambda x: np.sum(np.sort(x, order="a")))(V)
     with pytest.raises(InPlaceError, match=r"np\.sort"):
         fnad.grad(lambda x: x.sort())(V)
+
+
+def test_compiled_sorts_and_searches_are_native_where_that_pays():
+    """Short axes by counting, searches by halving, both without the host; longer axes are left to NumPy's sort."""
+    rng = np.random.default_rng(0)
+    for dtype in (np.float32, np.float64, np.int64):
+        for n in (1, 2, 7, 36, 37):
+            x = (4 * rng.normal(size=(3, n))).astype(dtype)
+            hosts = fnad.explain(lambda x: (np.sort(x), np.argsort(x, axis=0)))(x).hosts
+            assert [h.equation.primitive.name for h in hosts] == ([] if n <= 36 else ["argsort"])
+            same(fnad.jit(lambda x: (np.sort(x), np.argsort(x, axis=0)))(x), (np.sort(x), np.argsort(x, axis=0, kind="stable")))
+    edges, x = np.sort(rng.normal(size=1000)), rng.normal(size=50)
+    assert not fnad.explain(lambda e, x: np.searchsorted(e, x))(edges, x).hosts
+    same(fnad.jit(lambda e, x: np.searchsorted(e, x))(edges, x), np.searchsorted(edges, x))
+    weights = rng.normal(size=40)
+    loss = fnad.grad(lambda x: np.sum(weights * np.sort(x) ** 2))
+    assert not fnad.explain(loss)(x[:40]).hosts
+    np.testing.assert_allclose(fnad.jit(loss)(x[:40]), loss(x[:40]), rtol=1e-14)
+
+
+ODD = [0.0, -0.0, 1.0, 2.5, np.inf, -np.inf, np.nan]
+
+
+@given(st.lists(st.sampled_from(ODD), min_size=6, max_size=6), st.sampled_from([np.float32, np.float64]))
+def test_compiled_order_is_stable_with_nan_last(values, dtype):
+    x = np.array(values, dtype)
+    same(JITTED[0](x), np.argsort(x, kind="stable"))
+    same(JITTED[1](np.sort(x), x), np.searchsorted(np.sort(x), x, "left"))
+    same(JITTED[2](np.sort(x), x), np.searchsorted(np.sort(x), x, "right"))
+
+
+JITTED = [
+    fnad.jit(np.argsort),
+    fnad.jit(lambda e, x: np.searchsorted(e, x, "left")),
+    fnad.jit(lambda e, x: np.searchsorted(e, x, "right")),
+]
+
+
+@given(st.lists(st.integers(-2, 2), min_size=1, max_size=7))
+def test_running_extremes_share_ties_evenly(values):
+    """As the maximum of each prefix, whose ties share evenly."""
+    x = np.array(values, float)
+    g = np.arange(1.0, len(values) + 1)
+
+    def prefixes(x):
+        return np.stack([np.max(x[: k + 1]) for k in range(x.size)])
+
+    out, pull = fnad.vjp(np.maximum.accumulate, x)
+    same(out, np.maximum.accumulate(x))
+    want = fnad.vjp(prefixes, x)[1](g)[0]
+    np.testing.assert_allclose(pull(g)[0], want, rtol=1e-12)
+    mirrored = fnad.vjp(np.minimum.accumulate, -x)[1](g)[0]
+    np.testing.assert_allclose(mirrored, want, rtol=1e-12)
+
+
+def test_running_extremes_as_numpy():
+    agrees(lambda m: np.maximum.accumulate(m, axis=1) * np.minimum.accumulate(m), M)
+    with pytest.raises(TypeError):
+        fnad.grad(lambda x: np.maximum.accumulate(x))(1.0)

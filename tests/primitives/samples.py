@@ -227,6 +227,20 @@ samples("cumsum")(scans)
 samples("cumprod")(scans)
 
 
+def running(rng):
+    steps = np.array([[1.0, 3.0, 2.0, 3.0, 5.0], [2.0, 2.0, 1.0, 0.0, 3.0], [0.0, np.nan, 4.0, np.nan, 1.0]])
+    return [
+        *(s for s in scans(rng) if np.asarray(s.args[0]).dtype.kind != "c" and s.args[0] is not ZEROS),
+        Sample((np.linspace(-1.0, 1.0, 5) ** 3,), {"axis": 0, "reverse": False}),
+        Sample((steps[0, [0, 1, 2, 4]],), {"axis": 0, "reverse": False}),
+        Sample((steps,), {"axis": 1, "reverse": False}, smooth=False),
+    ]
+
+
+samples("cummax")(running)
+samples("cummin")(running)
+
+
 @samples("where")
 def _(rng):
     some = np.array([True, False, True])

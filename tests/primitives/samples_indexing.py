@@ -147,7 +147,13 @@ def _(rng):
         Sample((real(rng, 2, 3),), {"axis": 0}),
         Sample((real(rng, 2, 3),), {"axis": 1}),
         Sample((np.array([1, 0, 1]),), {"axis": 0}),
+        Sample((np.array([True, False, True]),), {"axis": 0}),
         Sample((real(rng, 0),), {"axis": 0}),
+        Sample((real(rng, 2, 100),), {"axis": 1}),
+        Sample((real(rng, 2, 0),), {"axis": 0}),
+        Sample((np.array([[2.0, np.nan, -np.inf, 1.0, np.nan, 2.0, np.inf, 1.0]]),), {"axis": 1}, smooth=False),
+        Sample((real(rng, 600).round(1),), {"axis": 0}, smooth=False),
+        Sample((cplx(rng, 3),), {"axis": 0}),
     ]
 
 
@@ -176,4 +182,9 @@ def _(rng):
         Sample((rising, real(rng, 3)), {"side": "left"}),
         Sample((rising, real(rng)), {"side": "right"}),
         Sample((rising, real(rng, 2, 2)), {"side": "right"}),
+        Sample((rising, np.array([1, 0, -1])), {"side": "left"}),
+        Sample((np.array([0.0, 1.0, 1.0, 1.0, 2.0]), np.array([1.0, np.nan, -1.0, 2.0, 3.0])), {"side": "left"}, smooth=False),
+        Sample((np.array([0.0, 1.0, 1.0, np.nan]), np.array([1.0, np.nan, -1.0, 2.0, 3.0])), {"side": "right"}, smooth=False),
+        Sample((real(rng, 0), real(rng, 3)), {"side": "left"}),
+        Sample((np.sort(cplx(rng, 3)), cplx(rng, 3)), {"side": "right"}),
     ]
