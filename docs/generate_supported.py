@@ -55,6 +55,7 @@ SECTIONS = {
     "algebra": "Products",
     "einsum": "Einstein sums",
     "linalg": "Linear algebra",
+    "fft": "Fourier transforms",
     "metadata": "Questions about shape and dtype",
 }
 
@@ -65,6 +66,7 @@ def page() -> str:
         if isinstance(getattr(scipy.special, name), np.ufunc):
             for provider in PROVIDERS:
                 provider(getattr(scipy.special, name))
+    fnad.numpy.load_all()
     groups: dict[str, list[Any]] = {}
     for function, rule in ROWS.items():
         groups.setdefault(_section(function, rule), []).append(function)
@@ -103,7 +105,7 @@ def _names(function: Any) -> list[str]:
         return ["x[...]"]
     first = name_of(function)
     found = [first]
-    for module, prefix in ((np, "np"), (np.linalg, "np.linalg"), (scipy.special, "scipy.special")):
+    for module, prefix in ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft"), (scipy.special, "scipy.special")):
         found += [f"{prefix}.{n}" for n in dir(module) if not n.startswith("_") and getattr(module, n, None) is function]
     return [first, *sorted(set(found) - {first})]
 

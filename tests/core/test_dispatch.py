@@ -44,7 +44,7 @@ def test_register_a_ufunc_method(table):
     [
         (lambda x: np.unwrap(x), "np.unwrap"),
         (lambda x: np.linalg.lstsq(x[:, None], x), "np.linalg.lstsq"),
-        (lambda x: np.fft.fft(x), "np.fft.fft"),
+        (lambda x: np.apply_along_axis(np.sum, 0, x), "np.apply_along_axis"),
         (lambda x: np.nextafter(x, 1.0), "np.nextafter"),
         (lambda x: np.multiply.outer(x, x), "np.multiply.outer"),
         (lambda x: np.add.reduceat(x, [0, 1]), "np.add.reduceat"),

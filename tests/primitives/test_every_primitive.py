@@ -18,6 +18,7 @@ from fnad.errors import UnsupportedError
 from fnad.primitives._families import Elementwise
 from fnad.testing.audit import check_primitive, foretells
 
+from . import samples_fft as samples_fft
 from . import samples_indexing as samples_indexing  # registers its samples
 from . import samples_linalg as samples_linalg
 from . import samples_nn as samples_nn
