@@ -46,15 +46,18 @@ SECTIONS = {
     "ufuncs": "Ufuncs",
     "elementwise": "Elementwise functions",
     "reductions": "Reductions",
+    "statistics": "Order statistics, covariance, counts",
     "shaping": "Shape and layout",
     "padding": "Padding and triangles",
     "joining": "Joining and splitting",
     "creation": "Creation",
+    "calculus": "Interpolation, differences, convolution, polynomials",
     "indexing": "Indexing",
     "sorting": "Sorting and searching",
     "algebra": "Products",
     "einsum": "Einstein sums",
     "linalg": "Linear algebra",
+    "decompositions": "Decompositions and least squares",
     "fft": "Fourier transforms",
     "metadata": "Questions about shape and dtype",
 }
@@ -153,6 +156,10 @@ PROBES: list[Callable[[Any, Any], Any]] = [
     lambda f, t: f(t, t, 1, 0, 0),
     lambda f, t: f(2, t),
     lambda f, t: f(t[:, :, None], 1),
+    lambda f, t: f(t, 0.5),
+    lambda f, t: f(t[0], t[1], 1),
+    lambda f, t: f(np.array([0, 1, 2]), t[0]),
+    lambda f, t: f(t, [_MASK], [lambda x: x]),
 ]
 
 

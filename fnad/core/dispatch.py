@@ -43,12 +43,11 @@ def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., 
 
     Example:
         >>> import numpy as np, fnad
-        >>> @fnad.implements(np.vander)
-        ... def vander(x, N=None, increasing=False):
-        ...     powers = np.arange(np.size(x) if N is None else N)
-        ...     return x[:, None] ** (powers if increasing else powers[::-1])
-        >>> fnad.grad(lambda x: np.sum(np.vander(x, 3)))(np.array([1.0, 2.0]))
-        array([3., 5.])
+        >>> @fnad.implements(np.polymul)
+        ... def polymul(a1, a2):
+        ...     return np.convolve(a1, a2)
+        >>> fnad.grad(lambda a: np.sum(np.polymul(a, [1.0, 2.0])))(np.array([1.0, 2.0, 3.0]))
+        array([3., 3., 3.])
     """
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -2,13 +2,13 @@
 
 metadata answers questions about shape and dtype; the other files follow NumPy's own chapters: elementwise, reductions,
 shaping, padding, joining, creation, indexing, sorting, algebra; at holds functional updates. Each function has
-NumPy's signature and is registered with `implements`. What few programs use (fft) is imported when a function without a
-row is met.
+NumPy's signature and is registered with `implements`. What fewer programs use (calculus, decompositions, fft, statistics) is imported when
+a function without a row is met.
 """
 
 import importlib
 
-from fnad.core.dispatch import PROVIDERS, ROWS
+from fnad.core import dispatch
 from fnad.numpy import algebra as algebra
 from fnad.numpy import at as at
 from fnad.numpy import creation as creation
@@ -24,15 +24,15 @@ from fnad.numpy import refused as refused
 from fnad.numpy import shaping as shaping
 from fnad.numpy import sorting as sorting
 
-LATER = ("fft",)
+LATER = ("calculus", "decompositions", "fft", "statistics")
 
 
 def load_all() -> None:
     """Import what `import fnad` leaves for later. Rows that are there already are the user's own, and stay."""
-    before = dict(ROWS)
+    before = dict(dispatch.ROWS)
     for name in LATER:
         importlib.import_module(f"fnad.numpy.{name}")
-    ROWS.update(before)
+    dispatch.ROWS.update(before)
 
 
-PROVIDERS.append(lambda function: load_all())
+dispatch.PROVIDERS.append(lambda function: load_all())

@@ -28,12 +28,8 @@ _FROBENIUS = ("fro", "f")
 
 @implements(np.linalg.norm)
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
-    """Vector norms of every order and the matrix norms that need no singular values. At the origin the gradient is 0.
-
-    Raises:
-        UnsupportedError: orders 2, -2 and "nuc" of matrices.
-    """
-    x, ndim = _inexact(x), len(x.shape)
+    """Vector and matrix norms of every order. At the origin the gradient is 0."""
+    x, ndim = inexact(x), len(x.shape)
     _check_order(ord)
     if axis is None:
         axes = tuple(range(ndim))
@@ -58,7 +54,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: Any = False) -> An
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: Any = False, ord: Any = 2) -> Any:
     """A vector norm over all entries, or over one or several axes."""
-    x = _inexact(x)
+    x = inexact(x)
     _check_order(ord)
     return _vector_norm(x, ord, normalise_axes(axis, len(x.shape)), bool(keepdims))
 
@@ -68,7 +64,7 @@ def matrix_norm(x: Any, /, *, keepdims: Any = False, ord: Any = "fro") -> Any:
     return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
 
 
-def _inexact(x: Any) -> Any:
+def inexact(x: Any) -> Any:
     x = operand(x)
     return x if x.dtype.kind in "fc" else np.astype(x, np.float64)
 
@@ -112,10 +108,9 @@ def _matrix_norm(x: Any, ord: Any, row: int, column: int, keepdims: bool) -> Any
     if ord is None or ord in _FROBENIUS:
         return _euclidean(x, (row, column), keepdims)
     if ord in (2, -2, "nuc"):
-        raise UnsupportedError(
-            f"np.linalg.norm of a traced matrix does not take ord={ord!r}: it needs singular values",
-            fix="use the Frobenius norm (ord='fro'), or 1 or np.inf; or flatten the matrix if its norm as a vector is meant",
-        )
+        values = np.linalg.svdvals(np.moveaxis(x, (row, column), (-2, -1)))
+        found = np.sum(values, axis=-1) if ord == "nuc" else values[..., 0 if ord == 2 else -1]
+        return expand(found, tuple(sorted((row, column)))) if keepdims else found
     if ord not in (1, -1, math.inf, -math.inf):
         raise ValueError("Invalid norm order for matrices.")
     summed, searched = (row, column) if abs(ord) == 1 else (column, row)
@@ -202,7 +197,7 @@ def need_square(a: Any) -> None:
 
 
 def _matrix(a: Any, name: str, real: bool = False) -> Any:
-    a = _inexact(a)
+    a = inexact(a)
     need_square(a)
     if real and a.dtype.kind == "c":
         raise UnsupportedError(
@@ -220,7 +215,7 @@ def inv(a: Any) -> Any:
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Any:
     """The x with `a @ x = b`; as in NumPy 2, `b` is a vector only if it has one axis, otherwise a stack of matrices."""
-    a, b = _matrix(a, "np.linalg.solve"), _inexact(b)
+    a, b = _matrix(a, "np.linalg.solve"), inexact(b)
     if len(b.shape) == 1:
         x = prims.solve(a, np.reshape(b, (*b.shape, 1)))
         return np.reshape(x, x.shape[:-1])

@@ -344,24 +344,6 @@ def _spread_weights(a: Any, axis: Any, axes: tuple[int, ...] | None, weights: An
     return np.broadcast_to(np.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(shape))), shape)
 
 
-@implements(np.median)
-def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: Any = False) -> Any:
-    refuse_out(out, "np.median")
-    a = _array(a)
-    axes, shape = _axes(axis, a), shape_of(a)
-    rest = [i for i in range(len(shape)) if i not in axes]
-    n = math.prod(shape[i] for i in axes)
-    rows = np.reshape(np.transpose(a, [*rest, *axes]), (*(shape[i] for i in rest), n))
-    if n == 0:
-        return mean(a, axes, keepdims=keepdims)
-    rows = np.sort(rows, axis=-1)
-    middle = rows[..., n // 2 : n // 2 + 1] if n % 2 else rows[..., n // 2 - 1 : n // 2 + 1]
-    last = rows[..., -1]  # nan is sorted to the end
-    result = mean(middle, -1)
-    result = np.where(np.isnan(last), last, result) if a.dtype.kind in "fc" else result
-    return _keep(result, axes, keepdims)
-
-
 # -- without nan -------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from fnad.core.aval import shape_of
 from fnad.core.dispatch import implements
 from fnad.core.tracer import Tracer
 from fnad.errors import ConcretizationError, UnsupportedError, user_line
-from fnad.numpy.indexing import as_array, known
+from fnad.numpy.indexing import as_array, known, take, take_along_axis
 from fnad.numpy.metadata import normalise_axis
 from fnad.primitives import sorting as prims
 
@@ -41,6 +41,13 @@ def sort(a: Any, axis: int | None = -1, kind: Any = None, order: Any = None, *, 
     _refuse_fields(order, "np.sort")
     a, axis = _flat(a, axis)
     return np.take_along_axis(a, prims.argsort(a, axis=axis), axis)
+
+
+def ranked(rows: Any, positions: Any) -> Any:
+    """Entries of sorted rows, without gathering the others: (..., n), and (k,) or (..., k) positions -> (..., k)."""
+    order = prims.argsort(rows, axis=len(shape_of(rows)) - 1)
+    chosen = (take if len(shape_of(positions)) == 1 else take_along_axis)(order, positions, axis=-1)
+    return take_along_axis(rows, chosen, axis=-1)
 
 
 @implements(np.argpartition)

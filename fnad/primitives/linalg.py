@@ -18,7 +18,7 @@ from fnad.primitives.products import times, times_left
 # -- inverse, solution, determinant --------------------------------------------------------------------------------
 
 
-def _square(name: str, x: Aval, kinds: str = "fc") -> Aval:
+def check_square(name: str, x: Aval, kinds: str = "fc") -> Aval:
     """Check that `x` is a stack of square matrices of a dtype LAPACK computes in."""
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise ShapeError(f"{name}: the last two axes must be square", got={"matrix": x})
@@ -33,12 +33,12 @@ def _square(name: str, x: Aval, kinds: str = "fc") -> Aval:
     return x
 
 
-def _t(x: Any) -> Any:
+def transposed(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
 
 def _symmetric(x: Any) -> Any:
-    return 0.5 * (x + _t(x))
+    return 0.5 * (x + transposed(x))
 
 
 class Inv(Primitive):
@@ -47,13 +47,13 @@ class Inv(Primitive):
     reads = frozenset()
 
     def infer(self, x: Aval) -> Aval:
-        return _square("inv", x)
+        return check_square("inv", x)
 
     def impl(self, x: Any) -> Any:
         return np.linalg.inv(x)
 
     def vjp(self, out: Any, x: Any) -> Sequence[Pullback]:
-        return (lambda g: -times(times_left(_t(out), g), _t(out)),)
+        return (lambda g: -times(times_left(transposed(out), g), transposed(out)),)
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
         return None if tangents[0] is None else -times(times_left(out, tangents[0]), out)
@@ -84,7 +84,7 @@ class Solve(Primitive):
     reads = frozenset({0})
 
     def infer(self, a: Aval, b: Aval) -> Aval:
-        n = _square("solve", a).shape[-1]
+        n = check_square("solve", a).shape[-1]
         if b.ndim < 2 or b.shape[-2] != n:
             raise ShapeError("solve: the right-hand side must have as many rows as the matrix", got={"matrix": a, "right-hand side": b})
         return matmul.infer(a, b)
@@ -96,8 +96,8 @@ class Solve(Primitive):
         shape_a, shape_b = shape_of(a), shape_of(b)
 
         def pull(g: Any) -> tuple[Any, Any]:
-            pulled = solve(_t(a), g)
-            return unbroadcast(-matmul(pulled, _t(out)), shape_a), unbroadcast(pulled, shape_b)
+            pulled = solve(transposed(a), g)
+            return unbroadcast(-matmul(pulled, transposed(out)), shape_a), unbroadcast(pulled, shape_b)
 
         return Joint(pull)
 
@@ -121,7 +121,7 @@ class Det(Primitive):
     reads = frozenset({0})
 
     def infer(self, x: Aval) -> Aval:
-        return Aval(_square("det", x).shape[:-2], x.dtype)
+        return Aval(check_square("det", x).shape[:-2], x.dtype)
 
     def impl(self, x: Any) -> Any:
         return np.linalg.det(x)
@@ -146,7 +146,7 @@ class Cofactors(Primitive):
     reads = frozenset({0})
 
     def infer(self, x: Aval) -> Aval:
-        return _square("cofactors", x)
+        return check_square("cofactors", x)
 
     def impl(self, x: Any) -> Any:
         u, s, v, factor = _singular_values(x)
@@ -169,16 +169,16 @@ class CofactorsSlope(Primitive):
     """
 
     def infer(self, x: Aval, e: Aval) -> Aval:
-        _square("cofactors_slope", x)
+        check_square("cofactors_slope", x)
         return Aval(np.broadcast_shapes(x.shape, e.shape), result_dtype(x, e))
 
     def impl(self, x: Any, e: Any) -> Any:
         u, s, v, factor = _singular_values(x)
-        e = np.conjugate(_t(u)) @ e @ np.conjugate(_t(v))
+        e = np.conjugate(transposed(u)) @ e @ np.conjugate(transposed(v))
         n = s.shape[-1]
         same = np.eye(n, dtype=bool)
         pairs = np.where(same, 0, _products_of_others(np.where(same, 1, s[..., None, :])))  # products of all but two
-        moved = -pairs * _t(e)
+        moved = -pairs * transposed(e)
         diagonal = (pairs @ np.diagonal(e, 0, -2, -1)[..., None])[..., 0]
         moved = np.where(same, diagonal[..., None, :], moved)
         return (factor * np.conjugate(u) @ moved @ np.conjugate(v)).astype(np.result_type(x, e), copy=False)
@@ -218,7 +218,7 @@ def _third(x: Any, e: Any, f: Any) -> Any:
     yey, yfy = matmul(ye, y), matmul(yf, y)
     te, tf, tef = (np.trace(m, 0, -2, -1)[..., None, None] for m in (ye, yf, matmul(ye, yf)))
     total = (te * tf - tef) * y - tf * yey - te * yfy + matmul(ye, yfy) + matmul(yf, yey)
-    return det(x)[..., None, None] * _t(total)
+    return det(x)[..., None, None] * transposed(total)
 
 
 class Slogdet(Primitive):
@@ -228,7 +228,7 @@ class Slogdet(Primitive):
     reads = frozenset({0})
 
     def infer(self, x: Aval) -> tuple[Aval, Aval]:
-        out = Aval(_square("slogdet", x, "f").shape[:-2], x.dtype)
+        out = Aval(check_square("slogdet", x, "f").shape[:-2], x.dtype)
         return out, out
 
     def impl(self, x: Any) -> tuple[Any, Any]:
@@ -241,12 +241,12 @@ class Slogdet(Primitive):
             matrix = x
             if not isinstance(log, Tracer) and np.any(log == 0):  # what does not count may be singular
                 matrix = np.where(log == 0, np.eye(shape_of(x)[-1], dtype=aval_of(x).dtype), x)
-            return guarded(log, _t(inv(matrix)))
+            return guarded(log, transposed(inv(matrix)))
 
         return (pull,)
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> Any:
-        return None if tangents[0] is None else (None, np.sum(guarded(tangents[0], _t(inv(args[0]))), axis=(-2, -1)))
+        return None if tangents[0] is None else (None, np.sum(guarded(tangents[0], transposed(inv(args[0]))), axis=(-2, -1)))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])
@@ -264,16 +264,16 @@ class Cholesky(Primitive):
     reads = frozenset()
 
     def infer(self, x: Aval) -> Aval:
-        return _square("cholesky", x, "f")
+        return check_square("cholesky", x, "f")
 
     def impl(self, x: Any) -> Any:
         return np.linalg.cholesky(x)
 
     def vjp(self, out: Any, x: Any) -> Sequence[Pullback]:
         def pull(g: Any) -> Any:
-            up = _t(out)
+            up = transposed(out)
             half = solve(up, _half_lower(matmul(up, g)))
-            return _symmetric(solve(up, _t(half)))
+            return _symmetric(solve(up, transposed(half)))
 
         return (pull,)
 
@@ -281,7 +281,7 @@ class Cholesky(Primitive):
         if tangents[0] is None:
             return None
         half = solve(out, _symmetric(tangents[0]))
-        return matmul(out, _half_lower(solve(out, _t(half))))
+        return matmul(out, _half_lower(solve(out, transposed(half))))
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])
@@ -303,7 +303,7 @@ class Eigh(Primitive):
     reads = frozenset()
 
     def infer(self, x: Aval) -> tuple[Aval, Aval]:
-        _square("eigh", x, "f")
+        check_square("eigh", x, "f")
         return Aval(x.shape[:-1], x.dtype), x
 
     def impl(self, x: Any) -> tuple[Any, Any]:
@@ -315,8 +315,8 @@ class Eigh(Primitive):
 
         def pull(g: Any) -> Any:
             gw, gv = g
-            inner = _inverse_gaps(w) * matmul(_t(v), gv)
-            return _symmetric(matmul(v * gw[..., None, :] + matmul(v, inner), _t(v)))
+            inner = inverse_gaps(w) * matmul(transposed(v), gv)
+            return _symmetric(matmul(v * gw[..., None, :] + matmul(v, inner), transposed(v)))
 
         return (pull,)
 
@@ -324,14 +324,14 @@ class Eigh(Primitive):
         if tangents[0] is None:
             return None
         w, v = out
-        moved = matmul(matmul(_t(v), _symmetric(tangents[0])), v)
-        return np.diagonal(moved, 0, -2, -1), matmul(v, _inverse_gaps(w) * moved)
+        moved = matmul(matmul(transposed(v), _symmetric(tangents[0])), v)
+        return np.diagonal(moved, 0, -2, -1), matmul(v, inverse_gaps(w) * moved)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])
 
 
-def _inverse_gaps(w: Any) -> Any:
+def inverse_gaps(w: Any) -> Any:
     """1 / (w_j - w_i), and 0 where they are equal."""
     gaps = w[..., None, :] - w[..., :, None]
     equal = np.abs(gaps) <= np.finfo(w.dtype).tiny

@@ -17,18 +17,19 @@ X = np.array([1.0, 2.0, 4.0])
 @pytest.fixture
 def table(monkeypatch):
     """Whatever a test registers is forgotten after it."""
+    fnad.numpy.load_all()  # what is registered on first use is not to be forgotten
     monkeypatch.setattr(dispatch, "ROWS", dispatch.Rows(dispatch.ROWS))
     monkeypatch.setattr(dispatch, "UFUNC_METHODS", dict(dispatch.UFUNC_METHODS))
 
 
 def test_register_a_function(table):
-    @fnad.implements(np.unwrap)
-    def unwrap(p, **options):
+    @fnad.implements(np.trim_zeros)
+    def trim_zeros(p, **options):
         return p * 2.0
 
-    assert_trees_close(fnad.grad(lambda x: np.sum(np.unwrap(x)))(X), np.full(3, 2.0))
-    assert unwrap(X)[0] == 2.0
-    assert np.unwrap(X)[0] == 1.0  # plain arrays do not pass through the table
+    assert_trees_close(fnad.grad(lambda x: np.sum(np.trim_zeros(x)))(X), np.full(3, 2.0))
+    assert trim_zeros(X)[0] == 2.0
+    assert np.trim_zeros(X)[0] == 1.0  # plain arrays do not pass through the table
 
 
 def test_register_a_ufunc_method(table):
@@ -42,8 +43,8 @@ def test_register_a_ufunc_method(table):
 @pytest.mark.parametrize(
     ("call", "name"),
     [
-        (lambda x: np.unwrap(x), "np.unwrap"),
-        (lambda x: np.linalg.lstsq(x[:, None], x), "np.linalg.lstsq"),
+        (lambda x: np.trim_zeros(x), "np.trim_zeros"),
+        (lambda x: np.poly(x), "np.poly"),
         (lambda x: np.apply_along_axis(np.sum, 0, x), "np.apply_along_axis"),
         (lambda x: np.nextafter(x, 1.0), "np.nextafter"),
         (lambda x: np.multiply.outer(x, x), "np.multiply.outer"),
@@ -59,8 +60,8 @@ def test_missing_function_is_named(call, name):
 
 
 def test_nearest_names_are_offered():
-    with pytest.raises(UnsupportedError, match=r"nansum|nancumsum"):
-        fnad.grad(lambda x: np.sum(np.nancumsum(x)))(X)
+    with pytest.raises(UnsupportedError, match=r"polyder|polyadd"):
+        fnad.grad(lambda x: np.sum(np.polydiv(x, x)[0]))(X)
 
 
 def test_missing_rules_name_primitive_rule_and_file():
@@ -105,10 +106,10 @@ def test_provider_is_asked_once_for_an_unknown_callable(table, monkeypatch):
 
     def provider(function):
         asked.append(function)
-        if function is np.unwrap:
-            dispatch.ROWS[np.unwrap] = lambda x: x * 5.0
+        if function is np.trim_zeros:
+            dispatch.ROWS[np.trim_zeros] = lambda x: x * 5.0
 
     monkeypatch.setattr(dispatch, "PROVIDERS", [*dispatch.PROVIDERS, provider])
     for _ in range(2):
-        assert_trees_close(fnad.grad(lambda x: np.sum(np.unwrap(x)))(X), np.full(3, 5.0))
-    assert asked == [np.unwrap]
+        assert_trees_close(fnad.grad(lambda x: np.sum(np.trim_zeros(x)))(X), np.full(3, 5.0))
+    assert asked == [np.trim_zeros]

@@ -408,9 +408,9 @@ def test_printing_a_tracer():
 
 
 def test_unknown_function_is_named_with_the_nearest_and_how_to_register():
-    with pytest.raises(UnsupportedError, match=r"np\.unwrap has no rule") as caught:
-        under_grad(np.unwrap)
-    assert "fnad.implements(np.unwrap)" in str(caught.value)
+    with pytest.raises(UnsupportedError, match=r"np\.trim_zeros has no rule") as caught:
+        under_grad(np.trim_zeros)
+    assert "fnad.implements(np.trim_zeros)" in str(caught.value)
     assert "nearest supported" in str(caught.value)
 
 

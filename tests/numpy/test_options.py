@@ -13,6 +13,7 @@ from fnad.errors import FnadError, InPlaceError
 
 X = np.array([0.3, 0.6, 0.9])
 SQUARE = np.array([[2.0, 0.5], [0.5, 1.0]])
+fnad.numpy.load_all()
 FUNCTIONS = [f for f in dispatch.ROWS if str(getattr(f, "__module__", "")).startswith("numpy") and not isinstance(f, np.ufunc)]
 UFUNCS = [f for f in dispatch.ROWS if isinstance(f, np.ufunc) and getattr(np, f.__name__, None) is f]
 
@@ -46,6 +47,8 @@ ARGUMENTS = {
     np.stack: ([X, X],),
     np.linalg.multi_dot: ([SQUARE, SQUARE, SQUARE],),
     np.choose: ([0, 1, 0], [X, 2 * X]),
+    **dict.fromkeys((np.quantile, np.percentile, np.nanquantile, np.nanpercentile), (X, 0.5)),
+    **dict.fromkeys((np.fft.fft2, np.fft.ifft2, np.fft.rfft2, np.fft.irfft2), (SQUARE,)),
 }
 WITH_OUT = [f for f in FUNCTIONS if "out" in dict(signature(f) or [])]
 

@@ -116,3 +116,38 @@ def _(rng):
         Sample((real(rng, 1, 1),), through=made_symmetric),
         Sample((real(rng, 0, 0),), through=made_symmetric),
     ]
+
+
+@samples("svd")
+def _(rng):
+    return [
+        *(Sample((real(rng, *shape),)) for shape in ((3, 3), (4, 2), (2, 3), (2, 3, 2), (1, 1), (3, 1))),
+        Sample((real(rng, 0, 2),)),
+        Sample((real(rng, 0, 2, 2),)),
+    ]
+
+
+@samples("qr")
+def _(rng):
+    return [*(Sample((real(rng, *shape),)) for shape in ((3, 3), (4, 2), (2, 3, 2), (1, 1), (3, 0))), Sample((real(rng, 0, 3, 2),))]
+
+
+@samples("pinv")
+def _(rng):
+    return [
+        *(Sample((real(rng, *shape),), {"cutoff": 1e-6}) for shape in ((3, 3), (4, 2), (2, 3, 2), (1, 1))),
+        Sample((real(rng, 4, 2),), {"cutoff": 1e-6}, through=lambda x: (x @ x.T,)),
+    ]
+
+
+@samples("eig")
+def _(rng):
+    spread = np.diag([0.0, 3.0, 7.0])
+    return [
+        Sample((real(rng, 3, 3) * 0.5 + spread,)),
+        Sample((np.array([[1.0, -2.0, 0.1], [1.5, 1.2, 0.3], [0.2, 0.1, 4.0]]),)),
+        Sample((real(rng, 2, 3, 3) * 0.5 + spread,)),
+        Sample((cplx(rng, 3, 3) * 0.5 + spread,)),
+        Sample((real(rng, 1, 1),)),
+        Sample((real(rng, 0, 0),)),
+    ]
