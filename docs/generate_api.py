@@ -20,6 +20,7 @@ MODULES = (
     "fnad.optim",
     "fnad.optim.schedules",
     "fnad.nn.functional",
+    "fnad.scipy.linalg",
     "fnad.scipy.special",
     "fnad.testing",
     "fnad.testing.strategies",

@@ -6,7 +6,6 @@ on a tangent or does not.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import operator
 import warnings
@@ -265,13 +264,13 @@ _REFUSED_METHODS = {"fill", "item", "partition", "put", "resize", "sort", "tobyt
 
 def _own() -> str:
     """Functions of fnad's own for what NumPy's protocols cannot reach."""
-    special = importlib.import_module("fnad.scipy.special")
     lines = ["## Functions of fnad", "", "| function | in place of |", "|---|---|"]
     lines.append("| `fnad.at(x)[index].set(v)`, `add`, `multiply`, `divide`, `power`, `max`, `min`, `get` | `x[index] = v` and so on |")
-    for name in sorted(vars(special)):
-        function = getattr(special, name)
-        if inspect.isfunction(function) and function.__module__ == special.__name__ and not name.startswith("_"):
-            lines.append(f"| `fnad.scipy.special.{name}` | `scipy.special.{name}`, which is no ufunc |")
+    for module in (fnad.scipy.linalg, fnad.scipy.special):
+        for name in sorted(n for n in vars(module) if inspect.isfunction(getattr(module, n)) and not n.startswith("_")):
+            if getattr(module, name).__module__.startswith(module.__name__):
+                ours, theirs = f"{module.__name__}.{name}", f"scipy.{module.__name__.split('.')[-1]}.{name}"
+                lines.append(f"| [`{ours}`](api.md#{ours}) | `{theirs}`, which is no ufunc |")
     for name in sorted(n for n in dir(fnad.nn.functional) if inspect.isfunction(getattr(fnad.nn.functional, n))):
         theirs = "torch.logsumexp" if name == "logsumexp" else f"torch.nn.functional.{name}"
         lines.append(f"| [`fnad.nn.functional.{name}`](api.md#fnad.nn.functional.{name}) | `{theirs}` |")

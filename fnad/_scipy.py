@@ -17,6 +17,14 @@ def special() -> ModuleType:
     return scipy.special
 
 
+@functools.cache
+def linalg() -> ModuleType:
+    """The module `scipy.linalg`."""
+    import scipy.linalg
+
+    return scipy.linalg
+
+
 def blas_address(name: str) -> int:
     """The address of a BLAS routine (`dgemm`, ...) in the library that SciPy carries.
 

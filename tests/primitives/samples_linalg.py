@@ -151,3 +151,49 @@ def _(rng):
         Sample((real(rng, 1, 1),)),
         Sample((real(rng, 0, 0),)),
     ]
+
+
+@samples("triangular_solve")
+def _(rng):
+    lower, upper, unit = ({"lower": low, "unit": one} for low, one in ((True, False), (False, False), (True, True)))
+    return [
+        Sample((regular(rng, 3, 3), real(rng, 3, 2)), lower),
+        Sample((regular(rng, 3, 3), real(rng, 2, 3, 1)), upper),
+        Sample((regular(rng, 3, 3), real(rng, 3, 2)), unit),
+        Sample((regular(rng, 3, 3), real(rng, 3, 1)), {"lower": False, "unit": True}),
+        Sample((regular(rng, 2, 2, 2), real(rng, 2, 3)), unit),
+        Sample((regular(rng, 1, 1), real(rng, 1, 1)), lower),
+        Sample((cplx(rng, 2, 2) + 3.0 * np.eye(2), cplx(rng, 2, 1)), upper),
+        Sample((regular(rng, 2, 2), cplx(rng, 2, 1)), lower),
+        Sample((real(rng, 0, 0), real(rng, 0, 2)), lower),
+    ]
+
+
+@samples("lu")
+def _(rng):
+    return [
+        Sample((real(rng, 3, 3),)),
+        Sample((np.array([[1.0, 2.0, 0.5], [4.0, 1.0, 0.2], [3.0, 6.0, 1.0]]),)),
+        Sample((regular(rng, 2, 2, 2),)),
+        Sample((regular(rng, 1, 1),)),
+        Sample((cplx(rng, 2, 2),)),
+        Sample((real(rng, 0, 0),)),
+    ]
+
+
+@samples("permutation")
+def _(rng):
+    return [Sample((np.array([2, 2, 2, 3], np.int32),)), Sample((np.array([[1, 1], [0, 1]], np.int32),)), Sample((np.zeros(0, np.int32),))]
+
+
+@samples("expm")
+def _(rng):
+    return [
+        Sample((real(rng, 3, 3),)),
+        Sample((real(rng, 2, 2, 2),)),
+        Sample((real(rng, 1, 1),)),
+        Sample((np.zeros((2, 2)),)),
+        Sample((np.array([[0.0, 1.0], [0.0, 0.0]]),)),
+        Sample((cplx(rng, 2, 2),)),
+        Sample((real(rng, 0, 0),)),
+    ]
