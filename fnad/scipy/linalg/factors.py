@@ -131,8 +131,8 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
         >>> import numpy as np, fnad
         >>> from fnad.scipy.linalg import cho_factor, cho_solve
         >>> b = np.array([1.0, 1.0])
-        >>> fnad.grad(lambda s: b @ cho_solve(cho_factor(s * np.eye(2)), b))(2.0)
-        np.float64(-0.5)
+        >>> fnad.grad(lambda s: b @ cho_solve(cho_factor(s * np.eye(2)), b))(4.0)
+        np.float64(-0.125)
     """
     c, lower = c_and_lower
     c = square(c, check_finite)

@@ -140,8 +140,8 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     Example:
         >>> import numpy as np
         >>> from fnad.scipy.linalg import det
-        >>> det(np.array([[2.0, 0.0], [0.0, 4.0]]))
-        np.float64(8.0)
+        >>> det(np.array([[0.0, 1.0], [1.0, 0.0]]))
+        np.float64(-1.0)
     """
     return square_prims.det(square(a, check_finite))
 
