@@ -191,7 +191,7 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: Any = 0, overwrite_b: bool = False,
         >>> import numpy as np
         >>> from fnad.scipy.linalg import lu_factor, lu_solve
         >>> lu_solve(lu_factor(np.array([[0.0, 2.0], [4.0, 0.0]])), np.array([2.0, 4.0]), trans=1)
-        array([2., 0.5])
+        array([2. , 0.5])
     """
     both, pivots = lu_and_piv
     both = square(both, check_finite)
