@@ -16,9 +16,10 @@ from fnad import _fork, _scipy
 from fnad.core import dispatch
 from fnad.core.aval import Aval, aval_of, promotion_operand, shape_of
 from fnad.core.primitive import REGISTRY
-from fnad.errors import DTypeError, UnsupportedError
-from fnad.primitives import elementary
+from fnad.errors import DTypeError
+from fnad.primitives import distributions, elementary
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Reduction, Unary, expand, guarded
+from fnad.primitives._of_scipy import no_slope, weak
 from fnad.primitives.arithmetic import quotient
 from fnad.primitives.indexing import iota
 
@@ -177,7 +178,7 @@ def load_all() -> None:
     with _lock:
         if not _loaded:
             sp = _scipy.special()
-            for declare in (_logistic, _error_functions, _gamma_functions, _entropies, _bessel_functions, _distributions):
+            for declare in (_logistic, _error_functions, _gamma_functions, _entropies, _bessel_functions, distributions.declare):
                 declare(sp)
             _loaded = True
 
@@ -188,23 +189,6 @@ def _provide(function: Any) -> None:
 
 
 dispatch.PROVIDERS.append(_provide)
-
-
-def _no_slope(name: str, argument: str) -> Callable[[], Any]:
-    """The slope by an argument for which there is no rule: asking for it is an error, never a silent zero."""
-
-    def refuse() -> Any:
-        raise UnsupportedError(
-            f"scipy.special.{name} has no derivative with respect to {argument}",
-            fix=f"pass {argument} as a plain value, or fnad.stop_gradient({argument}) if it is traced",
-        )
-
-    return refuse
-
-
-def _weak(ufunc: np.ufunc, *args: Any) -> Any:
-    """A ufunc called through its primitive, which returns a Python number for Python numbers, so that float32 stays float32."""
-    return dispatch.ROWS[ufunc](*args)
 
 
 def _ratio(x: Any, y: Any) -> Any:
@@ -306,7 +290,7 @@ def _polygamma(n: Any, x: Any) -> Any:
 
 def _gamma_functions(sp: Any) -> None:
     def psi(x: Any) -> Any:
-        return _weak(sp.digamma, x)
+        return weak(sp.digamma, x)
 
     Unary("gammaln", sp.gammaln, psi, domain=(0.5, 4.0), special=(1.0, 2.0, -0.5, 100.0))
     Elementwise("gamma", sp.gamma, lambda x, out: out * sp.digamma(x), domain=(0.5, 4.0), special=(1.0, -0.5))
@@ -370,7 +354,7 @@ def _rgamma_slope(sp: Any, x: Any, out: Any) -> Any:
 
 
 polygamma: Elementwise = Elementwise(
-    "polygamma", _polygamma, _no_slope("polygamma", "n"), lambda x, y: polygamma(x + 1, y), numpy=(), domain=(0.5, 4.0)
+    "polygamma", _polygamma, no_slope("polygamma", "n"), lambda x, y: polygamma(x + 1, y), numpy=(), domain=(0.5, 4.0)
 )
 """The n-th derivative of digamma at x; SciPy's is a function of Python, not a ufunc."""
 
@@ -399,42 +383,19 @@ def _mean(below: Any, above: Any) -> Any:
 def _bessel_functions(sp: Any) -> None:
     Unary("j0", sp.j0, lambda x: -sp.j1(x), special=(0.0,))
     Unary("j1", sp.j1, lambda x: _mean(sp.j0(x), -sp.jv(2.0, x)), special=(0.0,))
-    Elementwise("jv", sp.jv, _no_slope("jv", "v"), lambda x, y: _mean(sp.jv(x - 1, y), -sp.jv(x + 1, y)), domain=(0.5, 3.0))
+    Elementwise("jv", sp.jv, no_slope("jv", "v"), lambda x, y: _mean(sp.jv(x - 1, y), -sp.jv(x + 1, y)), domain=(0.5, 3.0))
     Unary("y0", sp.y0, lambda x: -sp.y1(x), domain=(0.5, 4.0))
     Unary("y1", sp.y1, lambda x: _mean(sp.y0(x), -sp.yv(2.0, x)), domain=(0.5, 4.0))
-    Elementwise("yv", sp.yv, _no_slope("yv", "v"), lambda x, y: _mean(sp.yv(x - 1, y), -sp.yv(x + 1, y)), domain=(0.5, 3.0))
+    Elementwise("yv", sp.yv, no_slope("yv", "v"), lambda x, y: _mean(sp.yv(x - 1, y), -sp.yv(x + 1, y)), domain=(0.5, 3.0))
     Unary("i0", sp.i0, lambda x: sp.i1(x), special=(0.0,))
     Unary("i1", sp.i1, lambda x: _mean(sp.i0(x), sp.iv(2.0, x)), special=(0.0,))
-    Elementwise("iv", sp.iv, _no_slope("iv", "v"), lambda x, y: _mean(sp.iv(x - 1, y), sp.iv(x + 1, y)), domain=(0.5, 3.0))
+    Elementwise("iv", sp.iv, no_slope("iv", "v"), lambda x, y: _mean(sp.iv(x - 1, y), sp.iv(x + 1, y)), domain=(0.5, 3.0))
     Elementwise("i0e", sp.i0e, lambda x, out: sp.i1e(x) - np.sign(x) * out, special=(0.0,))
     Elementwise("i1e", sp.i1e, lambda x, out: _mean(sp.i0e(x), sp.ive(2.0, x)) - np.sign(x) * out, domain=(0.2, 3.0), special=(-1.0,))
     Elementwise(
-        "ive", sp.ive, _no_slope("ive", "v"),
+        "ive", sp.ive, no_slope("ive", "v"),
         lambda x, y, out: _mean(sp.ive(x - 1, y), sp.ive(x + 1, y)) - np.sign(y) * out, domain=(0.5, 3.0),
     )  # fmt: skip
     Unary("k0", sp.k0, lambda x: -sp.k1(x), domain=(0.5, 4.0))
     Unary("k1", sp.k1, lambda x: -_mean(sp.k0(x), sp.kv(2.0, x)), domain=(0.5, 4.0))
-    Elementwise("kv", sp.kv, _no_slope("kv", "v"), lambda x, y: -_mean(sp.kv(x - 1, y), sp.kv(x + 1, y)), domain=(0.5, 3.0))
-
-
-def _log_power(x: Any, y: Any) -> Any:
-    """log(x**y), in the dtype of x for a Python number y."""
-    return y * np.log(np.where(np.equal(y, 0), 1, x))
-
-
-def _distributions(sp: Any) -> None:
-    Elementwise(
-        "gammainc",
-        sp.gammainc,
-        _no_slope("gammainc", "a"),
-        lambda x, y: np.exp(_log_power(y, x - 1) - y - _weak(sp.gammaln, x)),
-        domain=(0.5, 3.0),
-    )
-    Elementwise(
-        "gammaincc", sp.gammaincc, _no_slope("gammaincc", "a"), lambda x, y: -np.exp(_log_power(y, x - 1) - y - _weak(sp.gammaln, x)),
-        domain=(0.5, 3.0),
-    )  # fmt: skip
-    Elementwise(
-        "betainc", sp.betainc, _no_slope("betainc", "a"), _no_slope("betainc", "b"),
-        lambda x, y, z: np.exp(_log_power(z, x - 1) + _log_power(1 - z, y - 1) - _weak(sp.betaln, x, y)), domain=(0.1, 0.9),
-    )  # fmt: skip
+    Elementwise("kv", sp.kv, no_slope("kv", "v"), lambda x, y: -_mean(sp.kv(x - 1, y), sp.kv(x + 1, y)), domain=(0.5, 3.0))

@@ -6,6 +6,7 @@ here too (`fnad.scipy.special.expit` is SciPy's), so one import is enough.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,13 @@ from fnad.core.aval import PYTHON_SCALARS, shape_of
 from fnad.core.tracer import Tracer
 from fnad.errors import DTypeError
 from fnad.numpy.elementwise import cast
+from fnad.numpy.indexing import known
 from fnad.numpy.metadata import normalise_axes
 from fnad.primitives import shape as shape_prims
 from fnad.primitives import special as prims
 from fnad.primitives._families import expand
 
-__all__ = ["log_softmax", "logsumexp", "polygamma", "softmax"]
+__all__ = ["log_softmax", "logsumexp", "multigammaln", "polygamma", "softmax"]
 
 
 def __getattr__(name: str) -> Any:
@@ -170,3 +172,34 @@ def polygamma(n: Any, x: Any) -> Any:
         np.float64(1.6449340668482266)
     """
     return prims.polygamma(n if n.__class__ in PYTHON_SCALARS or isinstance(n, Tracer) else np.asarray(n), _floating(x, "polygamma"))
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """The logarithm of the multivariate gamma function, as in the densities of Wishart distributions: `scipy.special.multigammaln`.
+
+    Args:
+        a: Real numbers above (d - 1) / 2: an array of any shape.
+        d: The dimension, a positive integer.
+
+    Returns:
+        An array of the shape and dtype of `a` (float64 for integers).
+
+    Raises:
+        ValueError: `d` is no positive integer, or an entry of `a` is known to be too small.
+
+    Example:
+        >>> import fnad
+        >>> from fnad.scipy.special import multigammaln
+        >>> fnad.grad(lambda a: multigammaln(a, 1))(1.0)
+        np.float64(-0.5772156649015329)
+    """
+    if isinstance(d, Tracer) or np.ndim(d) or d != int(d) or d < 1:
+        raise ValueError("d should be a positive integer (dimension)")
+    a = _floating(a, "multigammaln")
+    value = known(a)
+    if value is not None and np.any(value <= 0.5 * (d - 1)):
+        raise ValueError(f"condition a ({value:f}) > 0.5 * (d-1) ({0.5 * (d - 1):f}) not met" if np.ndim(value) == 0 else "a is too small")
+    total = 0.25 * d * (d - 1) * math.log(math.pi)
+    for k in range(int(d)):
+        total = total + _scipy.special().gammaln(a - 0.5 * k)
+    return total

@@ -51,7 +51,7 @@ def solve_triangular(
         >>> solve_triangular(a, np.array([2.0, 9.0]), lower=True)
         array([1., 2.])
         >>> fnad.grad(lambda a: np.sum(solve_triangular(a, np.array([2.0, 9.0]), lower=True)))(a)
-        array([[-0.375, -0.   ],
+        array([[-0.375,  0.   ],
                [-0.25 , -0.5  ]])
     """
     a = square(a, check_finite)
