@@ -209,7 +209,7 @@ def test_a_program_with_fewer_steps_is_the_beginning_of_one_with_more():
 
 
 def test_error_in_a_program_shows_its_line():
-    program = Program('def program(x0):\n    v0 = np.unwrap(x0)\n    return {"r0": v0}', ((2,),), smooth=True)
+    program = Program('def program(x0):\n    v0 = np.trim_zeros(x0)\n    return {"r0": v0}', ((2,),), smooth=True)
     with pytest.raises(fnad.errors.UnsupportedError) as caught:
         fnad.grad(program.scalar)(np.ones(2))
-    assert "v0 = np.unwrap(x0)" in "".join(traceback.format_exception(caught.value))
+    assert "v0 = np.trim_zeros(x0)" in "".join(traceback.format_exception(caught.value))
