@@ -69,7 +69,7 @@ def test_text_shows_all_stages():
         "def tanh_f64(x0)",
     ):
         assert part in text
-    assert "host" in str(fnad.explain(np.sort)(np.ones(3)))
+    assert "host" in str(fnad.explain(np.sort)(np.ones(100)))
 
 
 def test_source_calls_functions_by_name():
@@ -148,7 +148,7 @@ def test_custom_rules_hold_inside_of_a_compiled_function():
 
 def test_what_runs_on_the_host_cannot_be_saved(tmp_path):
     with pytest.raises(UnsupportedError, match=r"on the host, .*test_explain.py.*: argsort"):
-        fnad.explain(lambda x: np.sort(x) * 2)(np.ones(3)).save(tmp_path / "saved.py")
+        fnad.explain(lambda x: np.sort(x) * 2)(np.ones(100)).save(tmp_path / "saved.py")
 
 
 # -- profile -------------------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def test_profile_has_a_row_per_group():
 
 
 def test_profile_marks_the_host_and_knows_scans():
-    kinds = {r.kind: r for r in fnad.profile(lambda w, xs: np.sort(xs, axis=0) * rnn(w, xs))(np.eye(4), RNG.normal(size=(9, 4))).rows}
+    kinds = {r.kind: r for r in fnad.profile(lambda w, xs: np.sort(xs, axis=0) * rnn(w, xs))(np.eye(4), RNG.normal(size=(40, 4))).rows}
     assert kinds["host"].what == "argsort"
     assert kinds["host"].host
     assert not kinds["scan"].host
