@@ -47,7 +47,7 @@ class Explanation:
         graph: What was recorded.
         simplified: The same with common subexpressions, constants and needless views gone.
         groups: The parts of the program, a list of named tuples `(name, kind, what, line, bytes, flops)`.
-        hosts: The operations that are not compiled; each has an `equation`.
+        hosts: The operations that are not compiled, also those that are called out of loops and branches; each has an `equation`.
         loops: The loop nests, with the buffers they use: what the key of the compiled program is made from.
         source: The loops as numba source.
     """
@@ -57,7 +57,7 @@ class Explanation:
         self.simplified = simplify(self.graph)
         self._executable = Executable(self.simplified)
         self.groups: list[Group] = groups(self._executable.schedule.nodes)
-        self.hosts = [step for step in self._executable.steps if isinstance(step, Host)]
+        self.hosts = [*(step for step in self._executable.steps if isinstance(step, Host)), *self._executable.calls]
         self.loops = "\n\n".join(self._executable.texts)
         self.source = "\n\n\n".join(printed(p) for p in self._executable.programs)
 
@@ -66,11 +66,17 @@ class Explanation:
             ("graph as recorded; simplification removes what is marked - and adds what is marked +", compare(self.graph, self.simplified)),
             ("groups", table(self.groups)),
             ("buffers", self._buffers()),
+            ("on the host", self._on_host()),
             ("source", self.source),
         ]
         return "\n\n".join(f"== {title}\n{text}" for title, text in sections)
 
     __repr__ = __str__
+
+    def _on_host(self) -> str:
+        places = {True: "called out of a loop or branch", False: "between native parts"}
+        calls = self._executable.calls
+        return "\n".join(f"{h.equation.primitive.name}, {places[h in calls]}: {h.equation.line}" for h in self.hosts) or "nothing"
 
     def _buffers(self) -> str:
         """Which arrays the program works on."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from fnad.compiler.program import Access, Buffer, Gemm, Host, Loop, Node, Store, accesses, touched
+from fnad.compiler.program import Access, Branch, Buffer, Gemm, Host, Loop, Nest, Node, Store, While, accesses, touched
 
 _STREAMS = 6  # arrays that memory delivers at full speed at the same time
 
@@ -119,9 +120,12 @@ def _crowded(a: Node, b: Node) -> bool:
 
 def _collect(node: Node, path: tuple[Loop, ...], uses: dict[Buffer, list[Any]], fixed: set[Buffer]) -> None:
     """Where buffers are accessed, and which ones as a whole."""
-    if isinstance(node, Loop):
-        for child in node.body:
-            _collect(child, (*path, node), uses, fixed)
+    if isinstance(node, Nest):
+        for child in itertools.chain(*node.bodies):
+            _collect(child, (*path, node) if isinstance(node, Loop) else path, uses, fixed)
+        if isinstance(node, While | Branch):
+            decides = node.going if isinstance(node, While) else node.chosen
+            uses.setdefault(decides, []).append((path, ()))
     elif isinstance(node, Gemm | Host):
         fixed |= touched(node)[0] | touched(node)[1]
     elif isinstance(node, Store):

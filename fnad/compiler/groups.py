@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, Store, stores
+from fnad.compiler.program import Branch, Buffer, Gemm, Host, Loop, Nest, Node, Store, While, stores
 from fnad.core.graph import Equation
 from fnad.kernels.codegen.graph import ordered, split_rare
 
@@ -20,13 +21,13 @@ class Group(NamedTuple):
     name: str
     """g0, g1, ... in the order in which they run."""
     kind: str
-    """"loop", "scan" (a loop with a carry), "product" or "host" (Python calls NumPy or SciPy)."""
+    """"loop", "scan" (a loop with a carry), "while", "branch", "product" or "host" (Python calls NumPy or SciPy)."""
     what: str
     """The operations it computes."""
     line: str
     """The user's line that the first of them comes from."""
     bytes: int
-    """Bytes of the arrays it reads and writes, each counted once (in a scan: once per step)."""
+    """Bytes of the arrays it reads and writes, each counted once (in a scan once per step; of a while one step, of a branch the most)."""
     flops: int
     """Additions, multiplications, divisions and roots of real numbers, as compiled: an `exp` is about 20. 0 for "host"."""
 
@@ -67,6 +68,8 @@ def _group(name: str, part: Sequence[Node]) -> Group:
             kind = "product"
         elif isinstance(node, Host):
             kind = "host"
+        elif isinstance(node, While | Branch):
+            kind = type(node).__name__.lower()
         elif isinstance(node, Loop) and _sequential(node):
             kind = "scan"
     return Group(name, kind, _joined(names) or _plain(part), _place(line), sum(map(traffic, part)), sum(map(flops, part)))
@@ -96,7 +99,7 @@ def _equations(node: Node) -> Iterator[Equation]:
     elif isinstance(node, Store):
         yield from node.equations
     else:
-        for child in node.body:
+        for child in itertools.chain(*node.bodies):
             yield from _equations(child)
 
 
@@ -104,10 +107,18 @@ def _sequential(loop: Loop) -> bool:
     return loop.sequential or any(isinstance(child, Loop) and _sequential(child) for child in loop.body)
 
 
+def _inside(nest: Nest, count: Callable[[Node], int]) -> int:
+    """What the bodies of a node amount to: the largest of a branch, one step of a loop."""
+    found = [sum(map(count, body)) for body in nest.bodies]
+    return max(found) if isinstance(nest, Branch) else sum(found)
+
+
 def traffic(node: Node) -> int:
     """Bytes of the arrays that a node reads and writes, each counted once."""
     if isinstance(node, Loop) and _sequential(node):
-        return node.extent * sum(map(traffic, node.body))
+        return node.extent * _inside(node, traffic)
+    if isinstance(node, While | Branch):
+        return _inside(node, traffic)
     if isinstance(node, Gemm):
         size = node.out.dtype.itemsize
         return size * node.batch * node.m * node.n + sum(b.bytes for b in node.inputs)
@@ -132,8 +143,8 @@ def _touch(node: Node, times: int, touched: dict[tuple[str, Buffer], int]) -> No
 
 def flops(node: Node) -> int:
     """Floating-point operations of a node."""
-    if isinstance(node, Loop):
-        return node.extent * sum(map(flops, node.body))
+    if isinstance(node, Nest):
+        return _inside(node, flops) * (node.extent if isinstance(node, Loop) else 1)
     if isinstance(node, Gemm):
         return 2 * node.batch * node.m * node.n * node.k
     if isinstance(node, Host):

@@ -6,11 +6,12 @@ are combined in order, so the bits of a result do not depend on how many threads
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, Store, stores
+from fnad.compiler.program import Branch, Buffer, Gemm, Host, Loop, Nest, Node, Store, While, stores, straight, touched
 from fnad.kernels.codegen import graph as expressions
 
 GRAIN = 1 << 17  # operations that are worth a part of their own
@@ -35,10 +36,12 @@ class Parts:
 def split(nodes: Sequence[Node], fuser: Any) -> None:
     """Mark the loops of a program that are to run in parts."""
     outside: dict[Buffer, int] = {}
-    for node in nodes:
-        for b in set(_buffers(node)):
+    once = [*straight(nodes)]
+    for node in once:
+        written, read = (set(), {node.chosen.root}) if isinstance(node, Branch) else touched(node)
+        for b in written | read:
             outside[b] = outside.get(b, 0) + 1
-    for node in nodes:
+    for node in once:
         if isinstance(node, Gemm):
             _split_product(node)
         if isinstance(node, Loop):
@@ -61,17 +64,6 @@ def _split_product(g: Gemm) -> None:
         g.parts = Parts(count, -(-length // (count * unit)) * unit)
 
 
-def _buffers(node: Node) -> Iterator[Buffer]:
-    if isinstance(node, Gemm):
-        yield from (node.out.root, *(b.root for b in node.inputs))
-    elif isinstance(node, Host):
-        yield from (b.root for b in (*node.inputs, *node.outputs) if isinstance(b, Buffer))
-    else:
-        for s in stores(node):
-            yield s.buffer.root
-            yield from (b.root for b, _ in s.loads.values())
-
-
 def _work(node: Node) -> float:
     if isinstance(node, Loop):
         return node.extent * sum(_work(child) for child in node.body)
@@ -82,7 +74,7 @@ def _work(node: Node) -> float:
 
 def _separable(loop: Loop, fuser: Any, outside: dict[Buffer, int], parts: Parts) -> bool:
     """Whether iterations only meet in accumulators; fills in what is private to a part."""
-    if any(isinstance(child, Gemm | Host) or (isinstance(child, Loop) and child.sequential) for child in _inner(loop)):
+    if any(isinstance(child, Gemm | Host | While | Branch) or (isinstance(child, Loop) and child.sequential) for child in _inner(loop)):
         return False
     var = fuser.canonical(loop.var)
     written: dict[Buffer, list[Store]] = {}
@@ -109,10 +101,10 @@ def _separable(loop: Loop, fuser: Any, outside: dict[Buffer, int], parts: Parts)
     return True
 
 
-def _inner(loop: Loop) -> Iterator[Node]:
-    for child in loop.body:
+def _inner(nest: Nest) -> Iterator[Node]:
+    for child in itertools.chain(*nest.bodies):
         yield child
-        if isinstance(child, Loop):
+        if isinstance(child, Nest):
             yield from _inner(child)
 
 

@@ -14,15 +14,17 @@ import numpy as np
 
 from fnad._blas import scipy_on_one_thread
 from fnad._threads import threads
+from fnad.compiler import host
 from fnad.compiler.groups import parts
-from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, touched
+from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, endless, straight, touched
 from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.simplify import simplify as simplify
 from fnad.core.aval import Aval, aval_of
-from fnad.core.graph import Graph, Literal, first_failure
+from fnad.core.graph import Graph, first_failure
 from fnad.errors import BoundsError
 from fnad.kernels.codegen import expr as ex
+from fnad.kernels.codegen.callback import OWNER, ended, register
 from fnad.kernels.codegen.entry import ARRAY, NOTHING, SCALAR, TAKEN, Code, Input, Output, entry
 from fnad.kernels.codegen.load import native
 from fnad.kernels.codegen.products import BY_BLAS
@@ -115,6 +117,11 @@ class Executable:
         for k, b in enumerate(b for b in self.results if b.root is b):
             slots[b] = first + k
         self.slots = slots
+        self.calls = [*host.calls(schedule.nodes)]
+        for k, call in enumerate(self.calls):
+            call.number = k
+        self._owner = register(self) if self.calls else 0
+        self._raised: dict[int, BaseException] = {}  # by workspace
         self.steps: list[Any] = []
         self.programs: list[Program] = []
         self.texts: list[str] = []
@@ -127,9 +134,10 @@ class Executable:
         self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
         self._whole = not apart and len(self.steps) == 1 and not isinstance(self.steps[0], Host)
         self._blas = scipy_on_one_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
-        self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in schedule.nodes)
+        self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in straight(schedule.nodes))
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
-        self._simple = self._whole and self.work_bytes <= _STACK and not (self._checked or self._parallel or self._blas)
+        in_python = self._checked or self._parallel or self._blas or self.calls
+        self._simple = self._whole and self.work_bytes <= _STACK and not in_python
         self._enter = self._entry(self.constants)
         self.run = self._enter if self._simple else self.call
         """The outputs for C-contiguous inputs of the recorded shapes and dtypes; None if one (or a constant) is not."""
@@ -150,6 +158,7 @@ class Executable:
         """What checks the inputs, makes the results and, if there is nothing to do in Python meanwhile, computes them."""
         numbers = self.sizes.ctypes.data, self.literals.ctypes.data
         work = self.work_bytes + sum(b.bytes for b in self.schedule.buffers if b.kind in ("input", "output") and b.root is b)
+        release = work > _BRIEF or endless(self.schedule.nodes)
 
         def output(b: Buffer) -> Output:
             scalar = self._whole and b.shape == ()
@@ -159,7 +168,7 @@ class Executable:
             [Input(v.aval.shape, v.aval.dtype, v.aval.weak, k in self._given) for k, v in enumerate(self.graph.inputs)],
             constants,
             [output(b) for b in self.results],
-            Code(self.steps[0], *numbers, work > _BRIEF, self.work_bytes * self._simple) if self._whole else NOTHING,
+            Code(self.steps[0], *numbers, release, self.work_bytes * self._simple) if self._whole else NOTHING,
         )
 
     def convert(self, inputs: Sequence[Any]) -> list[Any]:
@@ -189,6 +198,7 @@ class Executable:
         if outs is None:
             self._work.append((work, base))
             return None
+        self._raise(base)
         if not self._whole:
             new = (x for x, b in zip(outs, self.results, strict=True) if b.root is b)
             self._run((*inputs, *(self.constants if constants is None else constants), *new), work, base)
@@ -216,9 +226,18 @@ class Executable:
             self._run_all(
                 functools.partial(self._host, step, arrays, work, base)
                 if isinstance(step, Host)
-                else functools.partial(_step(step), *numbers, base)
+                else functools.partial(self._native_step, step, numbers, base)
                 for step in self.steps
             )
+
+    def _native_step(self, step: int, numbers: Sequence[int], base: int) -> None:
+        _step(step)(*numbers, base)
+        self._raise(base)
+
+    def _raise(self, base: int) -> None:
+        """Go on with an error of a call out of native code."""
+        if self.calls and ended(base):
+            raise self._raised.pop(base, None) or KeyboardInterrupt("while an operation ran on the host")
 
     def _run_all(self, calls: Iterator[Callable[[], None]]) -> None:
         for call in calls:
@@ -228,8 +247,9 @@ class Executable:
         work = np.empty(self.work_bytes + _ALIGN, np.uint8)
         work[: 2 * _ALIGN] = 0
         base = _aligned(work.ctypes.data)
+        start = base - work.ctypes.data
+        work[start + OWNER : start + OWNER + 8].view(np.int64)[0] = self._owner
         if self._parallel:
-            start = base - work.ctypes.data
             work[start + 8 : start + 16].view(np.int64)[0] = threads()
         return work, base
 
@@ -243,18 +263,15 @@ class Executable:
             offset = start + b.root.place
             return work[offset : offset + b.bytes].view(b.dtype).reshape(b.shape)
 
-        e = node.equation
-        inputs = [
-            v.value if isinstance(v, Literal) else array(b).item() if v.aval.weak else array(b)
-            for v, b in zip(e.inputs, node.inputs, strict=True)
-        ]
+        host.run(node, array)
+
+    def answer(self, work: int, number: int, addresses: int) -> bool:
+        """Run a call out of native code. An error is kept until the native part has returned."""
         try:
-            found = e.primitive.impl(*inputs, **e.params)
-        except Exception as error:
-            error.add_note(f"in a compiled function, at {e.line}")
-            raise
-        for b, value in zip(node.outputs, found if e.primitive.multiple else (found,), strict=True):
-            array(b)[...] = value
+            host.run_at(self.calls[number], addresses)
+        except BaseException as error:
+            self._raised[work] = error
+        return work not in self._raised
 
 
 def as_argument(x: Any, aval: Aval) -> Any:
@@ -315,8 +332,8 @@ def plan(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> int:
             b.offset = schedule.numbers.size(b.place)
             if b in copies:
                 b.spacing = schedule.numbers.size(own)
-        if isinstance(node, Loop) and node.parts is not None:
-            for b in node.parts.private:
+        for loop in (n for n in straight([node]) if isinstance(n, Loop) and n.parts is not None):
+            for b in loop.parts.private:
                 if b.kind != "temp" and b not in placed:  # copies of an accumulator that is itself a result; one place for all loops
                     placed.add(b)
                     own = _aligned(b.bytes)
@@ -344,10 +361,12 @@ class _Space:
 
 def _parts(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> tuple[set[Buffer], dict[Buffer, int]]:
     """Temporaries that more than one thread or the host sees, and how many copies those of loops in parts need."""
-    shared = {b for node in schedule.nodes if isinstance(node, Host | Gemm) for side in touched(node) for b in side}
+    nodes = [*straight(schedule.nodes)]
+    outside = [*(n for n in nodes if isinstance(n, Host | Gemm)), *host.calls(schedule.nodes)]
+    shared = {b for node in outside for side in touched(node) for b in side}
     shared |= _between_parts(cut)
     copies: dict[Buffer, int] = {}
-    for node in schedule.nodes:
+    for node in nodes:
         if isinstance(node, Gemm) and node.parts is not None:
             node.parts.size = schedule.numbers.size(node.parts.length)
         if isinstance(node, Loop) and node.parts is not None:

@@ -6,7 +6,8 @@ of the program's argument vector, literals l0, l1, ... of another: the text of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -103,24 +104,61 @@ class Store:
             yield self.buffer, self.index
 
 
-class Loop:
-    """`for var in range(extent)` over a body; `size` is the extent as an expression. Knows which buffers it touches."""
+class Nest:
+    """A node around the nodes of one or more bodies. Knows which buffers they touch."""
 
-    __slots__ = ("body", "extent", "parts", "read", "sequential", "size", "var", "written")
+    __slots__ = ("bodies", "read", "written")
 
-    def __init__(self, var: Any, extent: int, size: Any, body: list[Any], sequential: bool = False) -> None:
-        self.sequential = sequential  # iterations depend on each other and stay together
-        self.parts: Any = None
-        self.var, self.extent, self.size, self.body = var, extent, size, body
+    def __init__(self, *bodies: list[Any]) -> None:
+        self.bodies = bodies
         self.written: set[Buffer] = set()
         self.read: set[Buffer] = set()
-        for child in body:
-            self.absorb(child)
+        for body in bodies:
+            for child in body:
+                self.absorb(child)
 
     def absorb(self, node: Any) -> None:
         written, read = touched(node)
         self.written |= written
         self.read |= read
+
+
+class Loop(Nest):
+    """`for var in range(extent)` over a body; `size` is the extent as an expression."""
+
+    __slots__ = ("extent", "parts", "sequential", "size", "var")
+
+    def __init__(self, var: Any, extent: int, size: Any, body: list[Any], sequential: bool = False) -> None:
+        super().__init__(body)
+        self.sequential = sequential  # iterations depend on each other and stay together
+        self.parts: Any = None
+        self.var, self.extent, self.size = var, extent, size
+
+    @property
+    def body(self) -> list[Any]:
+        return self.bodies[0]
+
+
+class While(Nest):
+    """The nodes of `test`, then those of `body`, again and again, while `going` holds after `test`."""
+
+    __slots__ = ("going",)
+
+    def __init__(self, test: list[Any], going: Buffer, body: list[Any]) -> None:
+        super().__init__(test, body)
+        self.going = going
+        self.read.add(going.root)
+
+
+class Branch(Nest):
+    """The nodes of one body, chosen by a scalar: a bool (False is body 0) or the number of a body."""
+
+    __slots__ = ("chosen",)
+
+    def __init__(self, chosen: Buffer, bodies: Sequence[list[Any]]) -> None:
+        super().__init__(*bodies)
+        self.chosen = chosen
+        self.read.add(chosen.root)
 
 
 class Gemm:
@@ -151,33 +189,53 @@ class Gemm:
 
 
 class Host:
-    """A primitive that is not compiled: Python calls its `impl` between the native parts."""
+    """A primitive that is not compiled: its `impl` is called, between native parts or out of a loop or branch in one.
 
-    __slots__ = ("equation", "inputs", "outputs")
+    `number` is that of a call out of native code.
+    """
+
+    __slots__ = ("equation", "inputs", "number", "outputs")
 
     def __init__(self, equation: Any, inputs: tuple[Any, ...], outputs: tuple[Buffer, ...]) -> None:
         self.equation, self.inputs, self.outputs = equation, inputs, outputs
+        self.number = -1
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """What it reads and writes, each once."""
+        return tuple(dict.fromkeys(b for b in (*self.inputs, *self.outputs) if isinstance(b, Buffer)))
 
 
-Node: TypeAlias = Loop | Store | Gemm | Host
+Node: TypeAlias = Loop | While | Branch | Store | Gemm | Host
 
 
 SHORT = 4
+_BRIEF = 256  # steps
 
 
 def write_short_extents(nodes: Iterable[Node], nested: bool = False) -> None:
     """Innermost loops of two to four iterations inside of others: their extent goes into the code, so that they are unrolled."""
     for node in nodes:
-        if isinstance(node, Loop):
-            inner = [child for child in node.body if isinstance(child, Loop)]
-            if nested and not inner and 2 <= node.extent <= SHORT:
+        if isinstance(node, Nest):
+            inner = [child for child in itertools.chain(*node.bodies) if isinstance(child, Loop | While | Branch)]
+            if isinstance(node, Loop) and nested and not inner and not node.sequential and 2 <= node.extent <= SHORT:
                 node.size = ex.const(node.extent, "i64")
-            write_short_extents(inner, nested=True)
+            write_short_extents(inner, nested or not isinstance(node, Branch))
+
+
+def endless(nodes: Iterable[Node]) -> bool:
+    """Whether there are loops of many steps, or of nobody knows how many."""
+    return any(
+        isinstance(node, While)
+        or (isinstance(node, Loop) and node.sequential and node.extent > _BRIEF)
+        or (isinstance(node, Nest) and endless(itertools.chain(*node.bodies)))
+        for node in nodes
+    )
 
 
 def touched(node: Node) -> tuple[set[Buffer], set[Buffer]]:
     """Buffers a node writes, and buffers it reads."""
-    if isinstance(node, Loop):
+    if isinstance(node, Nest):
         return node.written, node.read
     if isinstance(node, Store):
         read = {b.root for b, _ in node.loads.values()}
@@ -201,6 +259,14 @@ def stores(node: Node) -> Iterator[Store]:
     """All stores in a node, in order."""
     if isinstance(node, Store):
         yield node
-    elif isinstance(node, Loop):
-        for child in node.body:
+    elif isinstance(node, Nest):
+        for child in itertools.chain(*node.bodies):
             yield from stores(child)
+
+
+def straight(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Nodes that run at most once; those inside of a branch follow it."""
+    for node in nodes:
+        yield node
+        if isinstance(node, Branch):
+            yield from straight([*itertools.chain(*node.bodies)])

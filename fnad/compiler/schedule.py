@@ -7,9 +7,8 @@ several uses would repeat expensive work.
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,12 @@ from fnad.compiler.donate import donate
 from fnad.compiler.fuse import Fuser
 from fnad.compiler.parallel import split
 from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Loop, Node, Numbers, Store, write_short_extents
-from fnad.compiler.repeat import repeat
-from fnad.compiler.simplify import is_uniform, simplified
+from fnad.compiler.simplify import is_uniform
+from fnad.compiler.structured import branch, repeat, while_loop
+from fnad.compiler.words import lowering
 from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Equation, Graph, Literal, Var
-from fnad.core.lowering import Call, Gather, Iota, Place, Reduce, Repeat, Scalar, Scan, Scatter, View
-from fnad.errors import DTypeError, MissingRuleError
+from fnad.core.lowering import Branch, Call, Gather, Iota, Place, Reduce, Repeat, Scalar, Scan, Scatter, View, While
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.expressions import find
 from fnad.primitives.shape import stop
@@ -71,9 +70,12 @@ class Schedule:
         write_short_extents(self.nodes)
         return self
 
-    def place_all(self, targets: dict[Var, Any]) -> None:
-        """Make the nodes of all equations. Some values are wanted in a certain buffer, or as the result of a certain number."""
-        stored = self._choose()
+    def place_all(self, targets: dict[Var, Any], before: Collection[Var] = ()) -> None:
+        """Make the nodes of all equations. Some values are wanted in a certain buffer, or as the result of a certain number.
+
+        The values `before` are computed where they stand, because what they read changes later.
+        """
+        stored = self._choose().union(before)
         for e in self.graph.equations:
             self._place(e, stored, targets)
 
@@ -163,6 +165,10 @@ class Schedule:
             self._reduction(homes[0], e, word)
         elif isinstance(word, Repeat):
             repeat(self, homes, e, word)
+        elif isinstance(word, While):
+            while_loop(self, homes, e, word)
+        elif isinstance(word, Branch):
+            branch(self, homes, e, word)
         elif isinstance(word, Call):
             (self._matmul if word.kernel == "gemm" else self._product)(homes[0], e, word.guard)
         else:
@@ -247,9 +253,10 @@ class Schedule:
         self._add(_nest(loops[:lead], [*begin, *_nest(loops[lead:], body)]))
 
     def _begin(self, home: Buffer, base: Var | Literal | None) -> None:
-        """Fill an array with zeros, or with a copy of another."""
+        """Fill an array with zeros, or with a copy of another, if it is another."""
         if base is not None:
-            self._pointwise(home, base)
+            if isinstance(base, Literal) or self.home.get(base) is not home:
+                self._pointwise(home, base)
             return
         loops = self._loops(home.shape)
         self._add(_nest(loops, [Store(home, tuple(loop.var for loop in loops), ex.const(0, home.code), {})]))
@@ -432,38 +439,6 @@ def _read_often(e: Equation, word: Any, operands: Sequence[Var]) -> list[Var]:
         return list(operands)
     size = e.outputs[0].aval.size
     return [v for v in operands if isinstance(word, Scalar | View) and v.aval.size < size]
-
-
-def lowering(e: Equation) -> Any:
-    """The lowering of an equation; None where the primitive runs on the host."""
-    avals = [aval_of(v.value) if isinstance(v, Literal) else v.aval for v in e.inputs]
-    if any(a.dtype not in CODES for a in (*avals, *(v.aval for v in e.outputs))):
-        return None
-    try:
-        word = e.primitive.lower(*avals, **e.params)
-    except MissingRuleError:
-        return None
-    if isinstance(word, Scalar) and not _expressible(word.name, word.operands):
-        return None
-    return word if not isinstance(word, Repeat) or compilable(simplified(word.body)) else None
-
-
-@functools.cache
-def _expressible(name: str, operands: tuple[np.dtype[Any], ...]) -> bool:
-    """Whether the function has an expression for operands of these dtypes."""
-    build = find(name)
-    if build is None or any(d not in CODES for d in operands):
-        return False
-    try:
-        build(*(ex.const(1, CODES[d]) for d in operands))
-    except DTypeError:
-        return False
-    return True
-
-
-def compilable(graph: Graph) -> bool:
-    """Whether a graph runs without the host."""
-    return all(is_uniform(x) for _, x in graph.constants) and all(lowering(e) is not None for e in graph.equations)
 
 
 def _aligned(shape: Sequence[int], out: Sequence[int], index: Index) -> Index:

@@ -187,7 +187,7 @@ def simplify(graph: Graph) -> Graph:
 
 
 def simplified(body: Graph) -> Graph:
-    """The body of a loop, simplified once."""
+    """The body of a loop or branch, simplified once."""
     if "simplified" not in body.derived:
         body.derived["simplified"] = simplify(body)
     found: Graph = body.derived["simplified"]

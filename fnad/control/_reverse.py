@@ -20,6 +20,7 @@ from fnad.primitives._families import Elementwise
 from fnad.primitives.arithmetic import Where
 
 _CHEAP = (Scalar, View, Gather, Place)
+_FEW = 8
 Spot = tuple[int, int]  # of a value inside a recording: number of its equation, of the output
 
 
@@ -142,12 +143,18 @@ class Reverse:
             hit = [k for k, o in enumerate(e.outputs) if o in needed]
             if not hit:
                 continue
-            if not self.checkpoint and e.outputs[0] in moving and e.outputs[0] not in later and not is_cheap(e):
+            again = is_cheap(e) and not self._few(raw, e)
+            if not self.checkpoint and e.outputs[0] in moving and e.outputs[0] not in later and not again:
                 kept += [(i, k) for k in hit]
                 continue
             equations.append(e)
             needed.update(v for v in e.inputs if isinstance(v, Var))
         return tuple(reversed(equations)), kept
+
+    def _few(self, raw: Graph, e: Equation) -> bool:
+        """Whether an equation takes a few entries out of a carry: keeping them may spare keeping the carry."""
+        v = e.inputs[0] if e.inputs else None
+        return v in raw.inputs[self.consts : self.consts + self.carry] and e.outputs[0].aval.size * _FEW <= v.aval.size
 
     def _forward(self, raw: Graph) -> Body:
         """The body that also puts out, per step, what the way back needs."""

@@ -14,6 +14,7 @@ from fnad.control._bodies import Batched, Body, Flags, close, derived, output_av
 from fnad.control._staging import arrays, check_function, concrete, join, lift
 from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Graph, evaluate, is_recording, record
+from fnad.core.lowering import Branch
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError, describe_function
@@ -40,6 +41,9 @@ class Cond(Primitive):
 
     def impl(self, index: Any, *operands: Any, branches: tuple[Graph, ...]) -> tuple[Any, ...]:
         return tuple(evaluate(branches[int(index)], operands))
+
+    def lower(self, *avals: Aval, branches: tuple[Graph, ...]) -> Branch:
+        return Branch(branches)
 
     def prune(self, used: Flags, *, branches: tuple[Graph, ...]) -> tuple[dict[str, Any], list[int], list[int]]:
         """Params for the used outputs alone, and the positions of the arguments and outputs that are left."""

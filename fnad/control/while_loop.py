@@ -17,6 +17,7 @@ from fnad.control.cond import cond
 from fnad.control.scan import run_loop
 from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Graph, Var, evaluate, is_recording, record
+from fnad.core.lowering import While as Repetition
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
 from fnad.errors import (
@@ -67,6 +68,9 @@ class WhileLoop(Primitive):
             except NonFiniteError as error:
                 raise error.inside(f"step {step} of while_loop") from None
         return tuple(state)
+
+    def lower(self, *avals: Aval, cond: Graph, body: Graph, cond_consts: int, body_consts: int) -> Repetition:
+        return Repetition(cond, body, cond_consts, body_consts, len(body.outputs))
 
     def prune(
         self, used: Flags, *, cond: Graph, body: Graph, cond_consts: int, body_consts: int

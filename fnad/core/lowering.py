@@ -1,7 +1,8 @@
 """The words in which a primitive tells the compiler how to compute it.
 
 `Scalar` and `Reduce` join the loops around them, `View` only changes where a value is read, `Call` names a kernel behind a
-pointer (BLAS). A primitive without a `lower` rule runs as a host call between native parts.
+pointer (BLAS), `Repeat`, `While` and `Branch` hold graphs. A primitive without a `lower` rule runs as a host call, between native
+parts or out of a native loop or branch.
 """
 
 from __future__ import annotations
@@ -112,3 +113,40 @@ class Repeat(NamedTuple):
     carry: int
     length: int
     reverse: bool
+
+    @property
+    def graphs(self) -> tuple[Any, ...]:
+        return (self.body,)
+
+    @property
+    def first(self) -> int:
+        """The position of the carry among the operands."""
+        return self.constants
+
+
+class While(NamedTuple):
+    """A loop that goes on while `test` holds, which maps (its constants, carry) to a bool; `body` maps (its constants, carry) to carry.
+
+    The operands are `test_constants` constants of the test, `body_constants` of the body, and `carry` initial values.
+    """
+
+    test: Any
+    body: Any
+    test_constants: int
+    body_constants: int
+    carry: int
+
+    @property
+    def graphs(self) -> tuple[Any, ...]:
+        return (self.test, self.body)
+
+    @property
+    def first(self) -> int:
+        """The position of the carry among the operands."""
+        return self.test_constants + self.body_constants
+
+
+class Branch(NamedTuple):
+    """One of several graphs of operands 1, 2, ..., chosen by operand 0: a bool (False is graph 0) or a number in range."""
+
+    graphs: tuple[Any, ...]

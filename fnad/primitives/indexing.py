@@ -282,6 +282,8 @@ class SetAt(Update):
         shape_x, shape_v = shape_of(x), shape_of(v)
 
         def pull_values(g: Any) -> Any:
+            if all(aval_of(i).size == 1 for i in indices):
+                return gather(g, *indices, axis=axis)
             last = axis + len(indices)
             stays = _stays(indices, shape_x[axis:last])
             stays = np.reshape(stays, (*shape_of(stays), *(1,) * len(shape_x[last:])))

@@ -91,6 +91,9 @@ class Verdict(Reduction):
     def infer(self, x: Aval, *, axis: tuple[int, ...]) -> Aval:
         return Aval(tuple(n for i, n in enumerate(x.shape) if i not in axis), np.dtype(bool))
 
+    def lower(self, x: Aval, *, axis: tuple[int, ...]) -> Reduce:
+        return Reduce("maximum", False, axis) if self.name == "any" else Reduce("minimum", True, axis)
+
     def impl(self, x: Any, *, axis: tuple[int, ...]) -> Any:
         return self.function(x, axis=axis, dtype=bool)
 

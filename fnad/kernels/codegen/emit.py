@@ -13,7 +13,8 @@ from llvmlite import ir
 
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
-from fnad.kernels.codegen.emit_product import gemm
+from fnad.kernels.codegen.callback import ENDED
+from fnad.kernels.codegen.emit_product import gemm, start
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
 
@@ -157,10 +158,57 @@ class Emitter:
         kind = type(node).__name__
         if kind == "Loop":
             self.loop(node)
+        elif kind == "While":
+            self.while_loop(node)
+        elif kind == "Branch":
+            self.branch(node)
         elif kind == "Store":
             self.store(node)
+        elif kind == "Host":
+            self.host(node)
         else:
             gemm(self, node)
+
+    def while_loop(self, node: Any) -> None:
+        test, body, after = (self.b.append_basic_block(name) for name in ("test", "body", "after"))
+        self.b.branch(test)
+        self.b.position_at_end(test)
+        self.nodes(node.bodies[0])
+        self.b.cbranch(self.load(node.going, ()), body, after)
+        self.b.position_at_end(body)
+        self.nodes(node.bodies[1])
+        self.b.branch(test)
+        self.b.position_at_end(after)
+
+    def host(self, node: Any) -> None:
+        """Let Python compute; if it raises, the program ends."""
+        places = self.entry.alloca(ir.ArrayType(I64, max(1, len(node.buffers))))
+        for k, b in enumerate(node.buffers):
+            at = self.b.gep(places, [ir.Constant(I64, 0), ir.Constant(I64, k)])
+            self.b.store(self.b.ptrtoint(start(self, b), I64), at)
+        kind = ir.FunctionType(ir.VoidType(), [I64] * 3)
+        call = self.module.globals.get("fnad_host") or ir.Function(self.module, kind, "fnad_host")
+        mark = self.b.inttoptr(self.b.add(self.work, ir.Constant(I64, ENDED)), I64.as_pointer())
+        self.b.store(ir.Constant(I64, 1), mark)
+        self.b.call(call, [self.work, ir.Constant(I64, node.number), self.b.ptrtoint(places, I64)])
+        raised, after = (self.b.append_basic_block(name) for name in ("raised", "after"))
+        self.b.cbranch(self.b.icmp_signed("==", self.b.load(mark), ir.Constant(I64, 0)), after, raised)
+        self.b.position_at_end(raised)
+        self.b.ret_void()
+        self.b.position_at_end(after)
+
+    def branch(self, node: Any) -> None:
+        chosen = self.load(node.chosen, ())
+        cases = [self.b.append_basic_block("case") for _ in node.bodies]
+        after = self.b.append_basic_block("after")
+        switch = self.b.switch(chosen, cases[-1])
+        for k, case in enumerate(cases[:-1]):
+            switch.add_case(ir.Constant(chosen.type, k), case)
+        for case, body in zip(cases, node.bodies, strict=True):
+            self.b.position_at_end(case)
+            self.nodes(body)
+            self.b.branch(after)
+        self.b.position_at_end(after)
 
     def loop(self, loop: Any, bounds: tuple[ir.Value, ir.Value] | None = None) -> None:
         if loop.parts is not None and bounds is None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from fnad import _fork, _llvm, _threads
 from fnad.kernels.codegen import cache, products
+from fnad.kernels.codegen.callback import name_callback
 
 _lock = _fork.lock(2)
 _loaded: dict[str, int] = {}
@@ -29,6 +30,8 @@ def native(name: str, text: str, program: Any) -> int:
             for code in ("f32", "f64"):
                 if f"gemm:{code}" in text:
                     _register_product(code)
+            if "host" in text:
+                name_callback()
             if "parts" in text:
                 _threads.threads()
             before = statistics["compiled"]

@@ -111,14 +111,35 @@ class Printer:
             first, *others = self.program.variables(node)
             self.put(depth, f"for {first} in range({self.value(node.size, depth)}):")
             self.same.update((var(name, "i64"), var(first, "i64")) for name in others)
-            for child in node.body:
-                self.node(child, depth + 1)
-            if not node.body:
-                self.put(depth + 1, "pass")
+            self.nodes(node.body, depth + 1)
+        elif kind == "While":
+            self.put(depth, "while True:")
+            self.nodes(node.bodies[0], depth + 1)
+            self.put(depth + 1, f"if not {self.address(node.going, (), depth)}:")
+            self.put(depth + 2, "break")
+            self.nodes(node.bodies[1], depth + 1)
+        elif kind == "Branch":
+            self.branch(node, depth)
         elif kind == "Store":
             self.store(node, depth)
+        elif kind == "Host":
+            operands = ", ".join(self.part(b, depth) for b in node.buffers)
+            self.put(depth, f"{node.equation.primitive.name}_{node.number}({operands})  # on the host")
         else:
             self.gemm(node, depth)
+
+    def nodes(self, nodes: Sequence[Any], depth: int) -> None:
+        for node in nodes:
+            self.node(node, depth)
+        if not nodes:
+            self.put(depth, "pass")
+
+    def branch(self, node: Any, depth: int) -> None:
+        chosen = self.address(node.chosen, (), depth)
+        for k, body in enumerate(node.bodies):
+            last = k == len(node.bodies) - 1
+            self.put(depth, "else:" if last and k else f"{'elif' if k else 'if'} {chosen} == {k}:")
+            self.nodes(body, depth + 1)
 
     def address(self, buffer: Any, index: Sequence[Any], depth: int) -> str:
         if buffer.root.is_register:
@@ -138,6 +159,10 @@ class Printer:
             self.put(depth, f"{where} = {code}({where} {'+' if s.combine == 'add' else '*'} {value})")
         else:
             self.put(depth, f"{where} = {code}({value})" if s.buffer.root.is_register else f"{where} = {value}")
+
+    def part(self, buffer: Any, depth: int) -> str:
+        begin = "" if buffer.shift is None else f"{self.value(buffer.shift, depth)} :"
+        return f"{buffer.root.name}[{begin}]" if begin else str(buffer.root.name)
 
     def gemm(self, g: Any, depth: int) -> None:
         batch, m, n, k = (self.value(x, depth) for x in g.numbers)

@@ -13,7 +13,7 @@ from fnad.kernels.codegen.text import describe_node
 # Names of buffers, sizes, loop variables and literals; dtypes, which look alike, stand behind a colon.
 _NAME = re.compile(r"(?<![:.\w])([bsil])(\d+)(?=_\d+\b|\b)")
 _WORTH = 1000  # characters of text, of all that look alike, which are worth a function
-_BESIDES = {"Loop": 100, "Gemm": 700, "Store": 0}  # what a node becomes besides its text, in characters
+_BESIDES = {"Loop": 100, "While": 100, "Branch": 100, "Gemm": 700, "Store": 0}  # what a node becomes besides its text, in characters
 
 
 class Pattern(NamedTuple):
@@ -27,7 +27,7 @@ class Pattern(NamedTuple):
 
 
 def patterns(program: Any) -> dict[int, Pattern]:
-    """What nodes (by position) have a twin, and their patterns."""
+    """What nodes (by position) have a twin, and their patterns. A call of Python may end the whole program: it stays there."""
     registers: dict[Any, int] = {}  # how many nodes use each
     for used in program.touched:
         for r in used:
@@ -41,9 +41,11 @@ def patterns(program: Any) -> dict[int, Pattern]:
     }
     alike: dict[str, list[int]] = {}
     for k, p in found.items():
-        alike.setdefault(p.key, []).append(k)
+        if "host " not in p.key:
+            alike.setdefault(p.key, []).append(k)
     worth = {key: len(key) + _BESIDES[type(program.nodes[nodes[0]]).__name__] for key, nodes in alike.items()}
-    return {k: p for k, p in found.items() if len(alike[p.key]) > 1 and len(alike[p.key]) * worth[p.key] > _WORTH}
+    many = {key for key, nodes in alike.items() if len(nodes) > 1 and len(nodes) * worth[key] > _WORTH}
+    return {k: p for k, p in found.items() if p.key in many}
 
 
 def _pattern(program: Any, node: Any, by_name: dict[str, Any]) -> Pattern:

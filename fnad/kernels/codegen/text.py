@@ -37,19 +37,31 @@ def describe_node(program: Any, node: Any) -> str:
 def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
     kind = type(node).__name__
     if kind == "Loop":
-        lines.append(f"{pad}for {','.join(program.variables(node))} < {show(node.size)}:{_parts(program, node)}")
-        for child in node.body:
-            _node(program, child, pad + "  ", lines)
+        _body(program, f"{pad}for {','.join(program.variables(node))} < {show(node.size)}:{_parts(program, node)}", node.body, pad, lines)
+    elif kind == "While":
+        _body(program, f"{pad}test:", node.bodies[0], pad, lines)
+        _body(program, f"{pad}while {access(program, node.going, ())}:", node.bodies[1], pad, lines)
+    elif kind == "Branch":
+        for k, body in enumerate(node.bodies):
+            _body(program, f"{pad}if {access(program, node.chosen, ())} is {k}:", body, pad, lines)
     elif kind == "Store":
         for name, (buffer, index) in node.loads.items():
             lines.append(f"{pad}{name} = {access(program, buffer, index)}")
         sign = {"add": "+=", "multiply": "*=", None: "="}.get(node.combine, f"{node.combine}=")
         lines.append(f"{pad}{access(program, node.buffer, node.index)} {sign} {show(node.value)}")
+    elif kind == "Host":
+        lines.append(f"{pad}host {node.number} {node.equation.primitive.name} {' '.join(map(whole, node.buffers))}")
     else:
         (left, lt, lb), (right, rt, rb) = node.left, node.right
         numbers = ",".join(show(n) for n in node.numbers)
         operands = f"{whole(left)}{'.T' * lt}{'*' * lb} {whole(right)}{'.T' * rt}{'*' * rb}"
         lines.append(f"{pad}{whole(node.out)} = gemm:{node.out.code} {operands} {numbers} {node.batch == 1} {node.guard}{_blocks(node)}")
+
+
+def _body(program: Any, head: str, nodes: Any, pad: str, lines: list[str]) -> None:
+    lines.append(head)
+    for node in nodes:
+        _node(program, node, pad + "  ", lines)
 
 
 def whole(buffer: Any) -> str:
