@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from fnad.compiler.program import Gemm, Host, Loop, Store
-from fnad.core.graph import Literal
+from fnad.compiler import host
+from fnad.compiler.program import Branch, Gemm, Host, Loop, Store, While
 from fnad.explanation import printed
 from fnad.kernels.codegen.graph import ordered
 
@@ -27,6 +28,8 @@ def work(nodes: Any) -> float:
             total += len(ordered([node.value])) + len(node.loads)
         elif isinstance(node, Gemm):
             total += 50 * node.batch
+        elif isinstance(node, While | Branch):
+            total += sum(map(work, node.bodies)) * (100 if isinstance(node, While) else 1)
     return total
 
 
@@ -50,21 +53,21 @@ def run(executable: Any, arrays: Any) -> list[np.ndarray[Any, Any]]:
     with np.errstate(all="ignore"):
         for step in executable.steps:
             if isinstance(step, Host):
-                e = step.equation
-                inputs = [
-                    v.value if isinstance(v, Literal) else whole(b).item() if v.aval.weak else whole(b)
-                    for v, b in zip(e.inputs, step.inputs, strict=True)
-                ]
-                found = e.primitive.impl(*inputs, **e.params)
-                for b, value in zip(step.outputs, found if e.primitive.multiple else (found,), strict=True):
-                    whole(b)[...] = value
+                host.run(step, whole)
             else:
                 program = next(programs)
                 names: dict[str, Any] = {"np": np, "math": math, "numba": PLAIN}
+                names.update((f"{c.equation.primitive.name}_{c.number}", functools.partial(call, c)) for c in executable.calls)
                 exec(printed(program), names)
                 buffers = [flat(b) for b in program.roots if not b.is_register]
                 names["program"](*buffers, executable.sizes, executable.literals)
     return [whole(b) for b in executable.results]
+
+
+def call(node: Host, *memory: np.ndarray[Any, Any]) -> None:
+    """An operation inside of a loop or branch, on its buffers from where they begin."""
+    where = dict(zip(node.buffers, memory, strict=True))
+    host.run(node, lambda b: where[b][: math.prod(b.shape)].reshape(b.shape))
 
 
 def compare(executable: Any, arrays: Any, outs: Any) -> None:

@@ -19,6 +19,8 @@ LEAVES = [
     lambda a, b, s, p: (a, np.ones(2), s),
     lambda a, b, s, p: (np.cos(a) * p["w"], b * 0.5, s * 0.3),
     lambda a, b, s, p: (np.where(a > 0, a, 0.1 * a), np.outer(a, b) @ b * 0.1, s),
+    lambda a, b, s, p: (fnad.at(a)[0].set(b[1] * 0.5 + a[1]), b, s),
+    lambda a, b, s, p: (fnad.at(a)[1].add(s * 0.1), fnad.at(b)[0].set(a[1] + p["w"][0]), s),
 ]
 KINDS = ("scan", "fori", "cond", "switch", "while", "sequence")
 
@@ -101,6 +103,7 @@ def check(seed, jit):
     assert_trees_close(both(again)(p, c), want)
     if jit:
         assert_trees_close(fnad.jit(both(ours))(p, c), want)
+        assert fnad.explain(both(ours))(p, c).hosts == []
     recorded = evaluate(fnad.make_graph(both(ours))(p, c), fnad.tree.leaves((p, c)))
     assert_trees_close(recorded, fnad.tree.leaves(want))
 
