@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import subprocess
 import sys
@@ -201,7 +202,45 @@ def optimizers() -> Any:
     return figure
 
 
-FIGURES = {f.__name__: f for f in (derivatives, where_sqrt, kinks, descent, profile, optimizers)}
+def measured() -> Any:
+    """What `python -m tests.benchmarks.jit --json docs/figures/jit.json` found."""
+    return json.loads((HERE / "jit.json").read_text(encoding="utf-8"))
+
+
+def _compared(rows: Any, x: str, ylabel: str, scale: float) -> Any:
+    """NumPy's and fnad's curves over a size."""
+    _, axes = plt.subplots(figsize=(6.4, 2.9), layout="constrained")
+    sizes = [row[x] for row in rows]
+    for name, label, color in (("numpy", "NumPy", GREY), ("fnad", "fnad.jit", BLUE)):
+        axes.plot(sizes, [scale * row[name] for row in rows], ".-", color=color, label=label)
+    axes.set(xscale="log", yscale="log", ylabel=ylabel)
+    axes.legend()
+    return axes
+
+
+def jit_sizes() -> Any:
+    axes = _compared(measured()["sizes"], "n", "microseconds", 1e6)
+    axes.set(xlabel="entries")
+    return axes.figure
+
+
+def jit_products() -> Any:
+    axes = _compared(measured()["products"], "n", "billion operations per second", 1e-9)
+    axes.set(xlabel="rows and columns", xscale="log")
+    axes.set_xscale("log", base=2)
+    return axes.figure
+
+
+def jit_first_call() -> Any:
+    rows = measured()["first_calls"]
+    figure, axes = plt.subplots(figsize=(6.4, 2.6), layout="constrained")
+    axes.plot([r["layers"] for r in rows], [r["seconds"] for r in rows], ".-", color=BLUE)
+    axes.set(xlabel="layers", ylabel="seconds", ylim=(0, None))
+    return figure
+
+
+PAINTERS = (derivatives, where_sqrt, kinks, descent, profile, optimizers, jit_sizes, jit_products, jit_first_call)
+FIGURES = {f.__name__: f for f in PAINTERS}
 
 
 def draw(folder: Path) -> list[Path]:

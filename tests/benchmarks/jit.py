@@ -121,7 +121,6 @@ def first_calls():
     """Seconds until the first result of a training step, by the number of layers; nothing is on disk."""
     fnad.clear_cache()
     for layers in (1, 2, 4, 8, 16, 32):
-        # Another width-to-depth pattern, or the dtype, would be another program: here each number of layers is one.
         params = [{"w": rng.normal(size=(64, 64)) / 8, "b": np.zeros(64)} for _ in range(layers)]
 
         def loss(params, x):
