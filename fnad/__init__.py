@@ -4,8 +4,8 @@
     >>> fnad.grad(lambda x: np.sum(np.sin(x)))(np.array([0.0, 1.0]))
     array([1.        , 0.54030231])
 
-Functions take and return plain arrays, in pytrees. Submodules: `fnad.nn`, `fnad.optim`, `fnad.scipy`, `fnad.testing`
-(imported on first use), `fnad.tree`, `fnad.errors`, `fnad.typing`.
+Functions take and return plain arrays, in pytrees. Submodules: `fnad.nn`, `fnad.optim`, `fnad.random`, `fnad.scipy`,
+`fnad.testing` (imported on first use), `fnad.tree`, `fnad.errors`, `fnad.typing`.
 """
 
 import importlib
@@ -41,6 +41,7 @@ from fnad.transforms.vmap import vmap as vmap
 if TYPE_CHECKING:
     from fnad import nn as nn
     from fnad import optim as optim
+    from fnad import random as random
     from fnad import scipy as scipy
     from fnad import testing as testing
     from fnad.caching import cache_info as cache_info
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from fnad.profiling import profile as profile
 
 __version__ = VERSION
-_LAZY = ("nn", "optim", "scipy", "testing")
+_LAZY = ("nn", "optim", "random", "scipy", "testing")
 _FUNCTIONS = {
     "associative_scan": "control.scan",
     "cache_info": "caching",

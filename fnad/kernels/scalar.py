@@ -54,6 +54,11 @@ from fnad.kernels._logarithm import logaddexp as logaddexp
 from fnad.kernels._logarithm import logaddexp2 as logaddexp2
 from fnad.kernels._logarithm import logit as logit
 from fnad.kernels._logarithm import softplus as softplus
+from fnad.kernels._philox import high_product as high_product
+from fnad.kernels._philox import philox_0 as philox_0
+from fnad.kernels._philox import philox_1 as philox_1
+from fnad.kernels._philox import philox_2 as philox_2
+from fnad.kernels._philox import philox_3 as philox_3
 from fnad.kernels._power import cbrt as cbrt
 from fnad.kernels._power import hypot as hypot
 from fnad.kernels._power import power as power

@@ -179,6 +179,7 @@ BINARY = dict.fromkeys(("add", "sub", "mul", "min_", "max_"), FLOATS + INTEGERS)
 BINARY |= dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne"), FLOATS + INTEGERS)
 BINARY |= dict.fromkeys(("div", "copysign", "minimum", "maximum"), FLOATS)
 BINARY |= dict.fromkeys(("floordiv", "mod", "shl", "shr"), INTEGERS)
+BINARY["mulhi"] = ("u32", "u64")
 BINARY |= dict.fromkeys(("and_", "or_", "xor"), (*INTEGERS, "bool"))
 
 

@@ -23,6 +23,7 @@ from . import samples_indexing as samples_indexing  # registers its samples
 from . import samples_linalg as samples_linalg
 from . import samples_nn as samples_nn
 from . import samples_numpy as samples_numpy
+from . import samples_random as samples_random
 from .samples import SAMPLES, Sample
 
 for module in pkgutil.iter_modules(fnad.primitives.__path__):

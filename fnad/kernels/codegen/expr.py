@@ -293,6 +293,11 @@ def fma(a: Any, b: Any, c: Any) -> Expr:
     return _same("fma", FLOATS, a, b, c)
 
 
+def mulhi(a: Any, b: Any) -> Expr:
+    """The upper half of the double-width product of unsigned integers."""
+    return _same("mulhi", ("u32", "u64"), a, b)
+
+
 def square(a: Expr) -> Expr:
     """a * a."""
     return mul(a, a)

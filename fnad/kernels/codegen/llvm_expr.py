@@ -144,6 +144,11 @@ class _Printer:
         quotient = builder.select(negation, builder.neg(a), quotient)
         return builder.select(by_zero, zero, quotient), rest
 
+    def _mulhi(self, node: Expr, a: ir.Value, b: ir.Value) -> ir.Value:
+        wide = ir.IntType(2 * BITS[node.dtype])
+        product = self.builder.mul(self.builder.zext(a, wide), self.builder.zext(b, wide))
+        return self.builder.trunc(self.builder.lshr(product, ir.Constant(wide, BITS[node.dtype])), a.type)
+
     def _cast(self, node: Expr, a: ir.Value) -> ir.Value:
         source, target, builder = node.args[0].dtype, node.dtype, self.builder
         kind = TYPES[target]

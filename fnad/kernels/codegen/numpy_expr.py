@@ -97,6 +97,15 @@ def _shift(function: Callable[..., Any]) -> Callable[..., Any]:
     return evaluate_shift
 
 
+def mulhi(a: Any, b: Any) -> Any:
+    """The upper half of the product of unsigned integers, from the four products of half words; none of the sums overflows."""
+    half = a.dtype.type(a.dtype.itemsize * 4)
+    mask = a.dtype.type((1 << int(half)) - 1)
+    a_low, a_high, b_low, b_high = a & mask, a >> half, b & mask, b >> half
+    middle = a_high * b_low + (a_low * b_low >> half)
+    return a_high * b_high + (middle >> half) + ((a_low * b_high + (middle & mask)) >> half)
+
+
 def _call(node: Expr, *args: Any) -> Any:
     function = getattr(math, CALLS.get(node.attr, node.attr), None)
     if function is None:
@@ -127,6 +136,7 @@ _EVALUATE: dict[str, Callable[..., Any]] = {
     "sub": _plain(np.subtract),
     "mul": _plain(np.multiply),
     "div": _plain(np.true_divide),
+    "mulhi": _plain(mulhi),
     "neg": _plain(np.negative),
     "mad": _plain(lambda a, b, c: a * b + c),
     "fma": _fma,

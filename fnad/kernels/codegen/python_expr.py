@@ -68,6 +68,19 @@ def fused_f32(a, b, c):
     """a * b + c with one rounding (almost always)."""
     return np.float32(np.float64(a) * np.float64(b) + np.float64(c))
 ''',
+    "mulhi_u32": '''
+def mulhi_u32(a, b):
+    """The upper half of the product of two unsigned integers of 32 bits."""
+    return np.uint32(np.uint64(a) * np.uint64(b) >> np.uint64(32))
+''',
+    "mulhi_u64": '''
+def mulhi_u64(a, b):
+    """The upper half of the product of two unsigned integers of 64 bits."""
+    half, mask = np.uint64(32), np.uint64(0xFFFFFFFF)
+    a_low, a_high, b_low, b_high = a & mask, a >> half, b & mask, b >> half
+    middle = a_high * b_low + (a_low * b_low >> half)
+    return a_high * b_high + (middle >> half) + ((a_low * b_high + (middle & mask)) >> half)
+''',
     "to_i32": '''
 def to_i32(x):
     """The integer part; the smallest integer stands for nan and what does not fit."""
@@ -174,6 +187,8 @@ def helpers(exprs: Iterable[Expr], decorator: str = "") -> list[str]:
 def _uses(node: Expr) -> list[str]:
     if node.op == "fma":
         return ["fused_f32" if node.dtype == "f32" else "fused"]
+    if node.op == "mulhi":
+        return [f"mulhi_{node.dtype}"]
     if node.op in ("floordiv", "mod"):
         return ["floor_divide" if node.op == "floordiv" else "floor_modulo"]
     if node.op == "cast" and node.args[0].dtype in FLOATS and node.dtype not in (*FLOATS, "bool"):
@@ -188,7 +203,7 @@ def _print(node: Expr, args: list[str]) -> str:
         return _LOGICAL[op].format(*args)
     if op in ("shl", "shr"):
         return f"{kind}({_shift(node, *args)})"
-    if op in ("fma", "floordiv", "mod"):
+    if op in ("fma", "mulhi", "floordiv", "mod"):
         text = f"{_uses(node)[0]}({', '.join(args)})"
     elif op == "not":
         text = f"~{args[0]}"
