@@ -1,4 +1,4 @@
-"""Two-dimensional convolution (a correlation, as in neural networks) and its two transposes.
+"""Convolution (a correlation, as in neural networks) over one, two or three axes, and its two transposes. For two axes:
 
     out[n, o, i, j] = sum over c, u, v of x[n, c, i * stride + u * dilation - before, ...] w[o, c, u, v]
 
@@ -18,16 +18,17 @@ from fnad.core.aval import Aval, aval_of, result_dtype, shape_of
 from fnad.errors import ShapeError
 from fnad.primitives._families import Bilinear, Pullback
 from fnad.primitives.linalg import matmul
-from fnad.primitives.windows import Padding, Pair, crop_plane, fold, pad_plane, padded_size, unfold, view_windows, window_counts
+from fnad.primitives.windows import Padding, Steps, crop_edges, fold, pad_edges, padded_size, unfold, view_windows, window_counts
 
 _WORK = 1 << 19  # bytes of windows that are copied out at once
 
 
-def _windows(x: Any, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+def _windows(x: Any, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
     """(n, c, h, w) -> (n, [groups,] c / groups * kh * kw, oh * ow), for tracers; no axis for one group."""
-    many = unfold(pad_plane(x, padding), kernel=kernel, stride=stride, dilation=dilation)
-    n, c, kh, kw, oh, ow = shape_of(many)
-    return np.reshape(many, (n, *_grouped(groups, c * kh * kw), oh * ow))
+    many = unfold(pad_edges(x, padding), kernel=kernel, stride=stride, dilation=dilation)
+    n, c, *rest = shape_of(many)
+    counts = rest[len(kernel) :]
+    return np.reshape(many, (n, *_grouped(groups, c * math.prod(kernel)), math.prod(counts)))
 
 
 def _grouped(groups: int, size: int) -> tuple[int, ...]:
@@ -38,12 +39,12 @@ def _t(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
 
-def _chunks(x: Any, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Iterator[tuple[slice, Any]]:
+def _chunks(x: Any, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Iterator[tuple[slice, Any]]:
     """The windows of some images after the other: (which images, (images, groups, c / groups * kh * kw, oh * ow))."""
-    n, c, h, w = x.shape
-    counts = window_counts("conv2d", (h, w), kernel, stride, dilation, padding)
+    n, c, *size = x.shape
+    counts = window_counts("convolution", size, kernel, stride, dilation, padding)
     rows, columns = c // groups * math.prod(kernel), math.prod(counts)
-    if kernel == stride == (1, 1) and not any(map(any, padding)):
+    if {*kernel, *stride} == {1} and not any(map(any, padding)):
         yield slice(0, n), np.reshape(x, (n, groups, rows, columns))
         return
     step = max(1, min(n, _WORK // max(1, groups * rows * columns * x.itemsize)))
@@ -51,7 +52,7 @@ def _chunks(x: Any, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair
     for start in range(0, n, step):
         part = x[start : start + step]
         found = work[: len(part)]
-        np.copyto(found.reshape(len(part), c, *kernel, *counts), view_windows(pad_plane(part, padding), kernel, stride, dilation, counts))
+        np.copyto(found.reshape(len(part), c, *kernel, *counts), view_windows(pad_edges(part, padding), kernel, stride, dilation, counts))
         yield slice(start, start + len(part)), found
 
 
@@ -59,16 +60,16 @@ class _Convolution(Bilinear):
     """What the three maps share. Parameters: stride, padding, dilation, groups, and sizes that cannot be told from the arguments."""
 
     def check(self, x: Sequence[int], w: Sequence[int], groups: int) -> None:
-        if len(x) != 4 or len(w) != 4 or x[1] != w[1] * groups or w[0] % groups:
+        if len(x) != len(w) or x[1] != w[1] * groups or w[0] % groups:
             raise ShapeError(
-                "conv2d: input (n, c, h, w) and weight (o, c / groups, kh, kw), where groups divides c and o",
+                "convolution: input (n, c, *size) and weight (o, c / groups, *kernel), where groups divides c and o",
                 got={"input": tuple(x), "weight": tuple(w), "groups": groups},
             )
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], **params: Any) -> Any:
         """Examples become images where only those are batched; otherwise they become groups."""
         size = next(shape_of(a)[0] for a, b in zip(args, batched, strict=True) if b)
-        if tuple(batched) == (True, False) and self is not conv2d_weight:
+        if tuple(batched) == (True, False) and self is not convolve_weight:
             first, second = args
             out = self(np.reshape(first, (size * shape_of(first)[1], *shape_of(first)[2:])), second, **params)
             return np.reshape(out, (size, shape_of(first)[1], *shape_of(out)[1:]))
@@ -78,7 +79,7 @@ class _Convolution(Bilinear):
         full = [a if b else np.broadcast_to(a, (size, *shape_of(a))) for a, b in zip(args, batched, strict=True)]
         first, second = (self.as_channels(a) if images else _joined(a) for a, images in zip(full, self.of_images, strict=True))
         out = self(first, second, **{**params, "groups": size * params["groups"]})
-        if self is conv2d_weight:
+        if self is convolve_weight:
             return np.reshape(out, (size, shape_of(out)[0] // size, *shape_of(out)[1:]))
         n, channels, *rest = shape_of(out)
         return np.moveaxis(np.reshape(out, (n, size, channels // size, *rest)), 1, 0)
@@ -98,43 +99,43 @@ def _joined(w: Any) -> Any:
     return np.reshape(w, (b * o, *rest))
 
 
-class Conv2d(_Convolution):
+class Convolve(_Convolution):
     """(n, c, h, w), (o, c / groups, kh, kw) -> (n, o, oh, ow)"""
 
-    def infer(self, x: Aval, w: Aval, *, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Aval:
+    def infer(self, x: Aval, w: Aval, *, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Aval:
         self.check(x.shape, w.shape, groups)
-        counts = window_counts("conv2d", x.shape[2:], w.shape[2:], stride, dilation, padding)  # type: ignore[arg-type]
+        counts = window_counts("convolution", x.shape[2:], w.shape[2:], stride, dilation, padding)
         return Aval((x.shape[0], w.shape[0], *counts), result_dtype(x, w))
 
-    def impl(self, x: Any, w: Any, *, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    def impl(self, x: Any, w: Any, *, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         self.check(x.shape, w.shape, groups)
-        counts = window_counts("conv2d", x.shape[2:], w.shape[2:], stride, dilation, padding)
+        counts = window_counts("convolution", x.shape[2:], w.shape[2:], stride, dilation, padding)
         out = np.empty((x.shape[0], groups, w.shape[0] // groups, math.prod(counts)), np.result_type(x, w))
         matrix = np.reshape(w, (groups, w.shape[0] // groups, math.prod(w.shape[1:])))
         for where, windows in _chunks(x, w.shape[2:], stride, padding, dilation, groups):
             np.matmul(matrix, windows, out=out[where])
         return out.reshape(x.shape[0], w.shape[0], *counts)
 
-    def compose(self, x: Any, w: Any, *, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    def compose(self, x: Any, w: Any, *, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         o, _, *kernel = shape_of(w)
-        windows = _windows(x, (kernel[0], kernel[1]), stride, padding, dilation, groups)
-        counts = window_counts("conv2d", shape_of(x)[2:], kernel, stride, dilation, padding)  # type: ignore[arg-type]
+        windows = _windows(x, tuple(kernel), stride, padding, dilation, groups)
+        counts = window_counts("convolution", shape_of(x)[2:], kernel, stride, dilation, padding)
         out = matmul(np.reshape(w, (*_grouped(groups, o), math.prod(shape_of(w)[1:]))), windows)
         return np.reshape(out, (shape_of(x)[0], o, *counts))
 
     def vjp(self, out: Any, x: Any, w: Any, **params: Any) -> Sequence[Pullback]:
         size, kernel = shape_of(x)[2:], shape_of(w)[2:]
-        return (lambda g: conv2d_input(g, w, size=size, **params), lambda g: conv2d_weight(x, g, kernel=kernel, **params))
+        return (lambda g: convolve_input(g, w, size=size, **params), lambda g: convolve_weight(x, g, kernel=kernel, **params))
 
 
-class Conv2dInput(_Convolution):
+class ConvolveInput(_Convolution):
     """The transpose in the images: (n, o, oh, ow), (o, c / groups, kh, kw) -> (n, c, *size)"""
 
-    def infer(self, g: Aval, w: Aval, *, size: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Aval:
+    def infer(self, g: Aval, w: Aval, *, size: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Aval:
         self.check((g.shape[0], w.shape[1] * groups, *size), w.shape, groups)
         return Aval((g.shape[0], w.shape[1] * groups, *size), result_dtype(g, w))
 
-    def impl(self, g: Any, w: Any, *, size: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    def impl(self, g: Any, w: Any, *, size: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         n, o, *counts = g.shape
         _, c, *kernel = w.shape
         rows, columns, inner = c * math.prod(kernel), math.prod(counts), padded_size(size, padding)
@@ -147,33 +148,33 @@ class Conv2dInput(_Convolution):
             windows = work[: len(part)]
             np.matmul(matrix, np.reshape(part, (len(part), groups, o // groups, columns)), out=windows)
             windows = windows.reshape(len(part), groups * c, *kernel, *counts)
-            out[start : start + len(part)] = crop_plane(fold.impl(windows, size=inner, stride=stride, dilation=dilation), padding)
+            out[start : start + len(part)] = crop_edges(fold.impl(windows, size=inner, stride=stride, dilation=dilation), padding)
         return out
 
-    def compose(self, g: Any, w: Any, *, size: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    def compose(self, g: Any, w: Any, *, size: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         n, o, *counts = shape_of(g)
         _, c, *kernel = shape_of(w)
         matrix = _t(np.reshape(w, (*_grouped(groups, o), c * math.prod(kernel))))
         windows = matmul(matrix, np.reshape(g, (n, *_grouped(groups, o), math.prod(counts))))
         windows = np.reshape(windows, (n, groups * c, *kernel, *counts))
-        return crop_plane(fold(windows, size=padded_size(size, padding), stride=stride, dilation=dilation), padding)
+        return crop_edges(fold(windows, size=padded_size(size, padding), stride=stride, dilation=dilation), padding)
 
-    def vjp(self, out: Any, g: Any, w: Any, *, size: Pair, **params: Any) -> Sequence[Pullback]:
+    def vjp(self, out: Any, g: Any, w: Any, *, size: Steps, **params: Any) -> Sequence[Pullback]:
         kernel = shape_of(w)[2:]
-        return (lambda c: conv2d(c, w, **params), lambda c: conv2d_weight(c, g, kernel=kernel, **params))
+        return (lambda c: convolve(c, w, **params), lambda c: convolve_weight(c, g, kernel=kernel, **params))
 
 
-class Conv2dWeight(_Convolution):
+class ConvolveWeight(_Convolution):
     """The transpose in the weight: (n, c, h, w), (n, o, oh, ow) -> (o, c / groups, *kernel)"""
 
     of_images = (True, True)
 
-    def infer(self, x: Aval, g: Aval, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Aval:
+    def infer(self, x: Aval, g: Aval, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Aval:
         shape = (g.shape[1], x.shape[1] // groups, *kernel)
         self.check(x.shape, shape, groups)
         return Aval(shape, result_dtype(x, g))
 
-    def impl(self, x: Any, g: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    def impl(self, x: Any, g: Any, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         n, o, *counts = g.shape
         out = np.zeros((groups, o // groups, x.shape[1] // groups * math.prod(kernel)), np.result_type(x, g))
         rows = np.reshape(g, (n, groups, o // groups, math.prod(counts)))
@@ -181,17 +182,17 @@ class Conv2dWeight(_Convolution):
             out += np.add.reduce(np.matmul(rows[where], _t(windows)), axis=0)
         return out.reshape(o, x.shape[1] // groups, *kernel)
 
-    def compose(self, x: Any, g: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, groups: int) -> Any:
+    def compose(self, x: Any, g: Any, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         n, o, *counts = shape_of(g)
         windows = _windows(x, kernel, stride, padding, dilation, groups)
         rows = np.reshape(g, (n, *_grouped(groups, o), math.prod(counts)))
         return np.reshape(np.sum(matmul(rows, _t(windows)), axis=0), (o, shape_of(x)[1] // groups, *kernel))
 
-    def vjp(self, out: Any, x: Any, g: Any, *, kernel: Pair, **params: Any) -> Sequence[Pullback]:
+    def vjp(self, out: Any, x: Any, g: Any, *, kernel: Steps, **params: Any) -> Sequence[Pullback]:
         size = shape_of(x)[2:]
-        return (lambda c: conv2d_input(g, c, size=size, **params), lambda c: conv2d(x, c, **params))
+        return (lambda c: convolve_input(g, c, size=size, **params), lambda c: convolve(x, c, **params))
 
 
-conv2d = Conv2d("conv2d")
-conv2d_input = Conv2dInput("conv2d_input")
-conv2d_weight = Conv2dWeight("conv2d_weight")
+convolve = Convolve("convolve")
+convolve_input = ConvolveInput("convolve_input")
+convolve_weight = ConvolveWeight("convolve_weight")

@@ -16,7 +16,7 @@ from fnad.errors import ShapeError
 from fnad.kernels import pool as kernels
 from fnad.primitives._families import Linear, Primitive, Pullback
 from fnad.primitives.indexing import iota
-from fnad.primitives.windows import Padding, Pair, crop_plane, fold, pad_plane, padded_size, unfold, window_counts
+from fnad.primitives.windows import Padding, Steps, crop_edges, fold, pad_edges, padded_size, unfold, window_counts
 from fnad.typing import Shape
 
 _COMPILED = (np.dtype(np.float32), np.dtype(np.float64))
@@ -34,7 +34,7 @@ def _numbers(windows: Any) -> Any:
     return iota(windows, axis=rank - 4, dtype=_NUMBER) * shape_of(windows)[-3] + iota(windows, axis=rank - 3, dtype=_NUMBER)
 
 
-def _inside(size: Sequence[int], kernel: Pair, stride: Pair, padding: Padding, dilation: Pair, counts: Sequence[int]) -> Any:
+def _inside(size: Sequence[int], kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, counts: Sequence[int]) -> Any:
     """(kh, kw, oh, ow): whether an entry of a window lies in the plane and not in its padding."""
     rows, columns = (
         (lambda at: (at >= 0) & (at < n))(np.arange(m) * s - p[0] + (np.arange(k) * d)[:, None])
@@ -54,7 +54,7 @@ def _flat(x: Any) -> Any:
     return x.reshape(math.prod(x.shape[:-2]), math.prod(x.shape[-2:]))
 
 
-def _positions(winner: Any, size: Sequence[int], kernel: Pair, stride: Pair, dilation: Pair, padding: Padding) -> Any:
+def _positions(winner: Any, size: Sequence[int], kernel: Steps, stride: Steps, dilation: Steps, padding: Padding) -> Any:
     """(count, oh * ow): where in its plane, flattened, each winner lies."""
     row, column = np.divmod(winner, kernel[1])
     row = np.arange(winner.shape[-2])[:, None] * stride[0] - padding[0][0] + row * dilation[0]
@@ -68,11 +68,11 @@ class MaxPool(Primitive):
     multiple = True
     reads = frozenset()
 
-    def infer(self, x: Aval, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Aval, Aval]:
+    def infer(self, x: Aval, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> tuple[Aval, Aval]:
         shape = (*x.shape[:-2], *window_counts("max_pool2d", x.shape[-2:], kernel, stride, dilation, padding))
         return Aval(shape, x.dtype), Aval(shape, _NUMBER)
 
-    def impl(self, x: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Any, Any]:
+    def impl(self, x: Any, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> tuple[Any, Any]:
         counts = window_counts("max_pool2d", x.shape[-2:], kernel, stride, dilation, padding)
         if x.dtype not in _COMPILED:
             return self.in_numpy(x, kernel, stride, padding, dilation)
@@ -82,9 +82,9 @@ class MaxPool(Primitive):
         shape = (*x.shape[:-2], *counts)
         return out.reshape(shape).astype(x.dtype, copy=False), winner.reshape(shape)
 
-    def in_numpy(self, x: Any, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Any, Any]:
+    def in_numpy(self, x: Any, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> tuple[Any, Any]:
         """The same for other dtypes: window entry by window entry."""
-        windows = unfold.impl(pad_plane(x, padding, lowest(x.dtype)), kernel=kernel, stride=stride, dilation=dilation)
+        windows = unfold.impl(pad_edges(x, padding, lowest(x.dtype)), kernel=kernel, stride=stride, dilation=dilation)
         inside = _inside(x.shape[-2:], kernel, stride, padding, dilation, windows.shape[-2:])
         out = np.maximum.reduce(windows, axis=(-4, -3))
         winner = np.full(out.shape, -1, _NUMBER)
@@ -94,8 +94,8 @@ class MaxPool(Primitive):
             winner[won] = k
         return out, winner
 
-    def compose(self, x: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> tuple[Any, Any]:
-        windows = unfold(pad_plane(x, padding, lowest(aval_of(x).dtype)), kernel=kernel, stride=stride, dilation=dilation)
+    def compose(self, x: Any, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> tuple[Any, Any]:
+        windows = unfold(pad_edges(x, padding, lowest(aval_of(x).dtype)), kernel=kernel, stride=stride, dilation=dilation)
         rank = len(shape_of(windows))
         out = np.max(windows, axis=(rank - 4, rank - 3))
         won = (windows == _in_windows(out)) | (windows != windows)
@@ -121,7 +121,7 @@ def _in_windows(x: Any) -> Any:
     return np.reshape(x, (*lead, 1, 1, oh, ow))
 
 
-def _geometry(kernel: Pair, stride: Pair, dilation: Pair, padding: Padding) -> tuple[int, ...]:
+def _geometry(kernel: Steps, stride: Steps, dilation: Steps, padding: Padding) -> tuple[int, ...]:
     return (*kernel, *stride, *dilation, padding[0][0], padding[1][0])
 
 
@@ -138,11 +138,11 @@ class _AtWinners(Linear):
 class PoolTake(_AtWinners):
     """The entry of each window that the winner names: (*lead, h, w), (*lead, oh, ow) int -> (*lead, oh, ow)"""
 
-    def infer(self, x: Aval, winner: Aval, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Aval:
+    def infer(self, x: Aval, winner: Aval, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> Aval:
         _check(self.name, x.shape, winner.shape, window_counts(self.name, x.shape[-2:], kernel, stride, dilation, padding))
         return Aval(winner.shape, x.dtype)
 
-    def impl(self, x: Any, winner: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Any:
+    def impl(self, x: Any, winner: Any, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> Any:
         if x.dtype not in _COMPILED:
             at = _positions(winner, x.shape[-2:], kernel, stride, dilation, padding)
             return np.take_along_axis(_flat(x), at, -1).reshape(winner.shape)
@@ -150,8 +150,8 @@ class PoolTake(_AtWinners):
         kernels.take(_planes(x), _planes(winner), _geometry(kernel, stride, dilation, padding), _planes(out))
         return out
 
-    def compose(self, x: Any, winner: Any, *, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Any:
-        windows = unfold(pad_plane(x, padding), kernel=kernel, stride=stride, dilation=dilation)
+    def compose(self, x: Any, winner: Any, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> Any:
+        windows = unfold(pad_edges(x, padding), kernel=kernel, stride=stride, dilation=dilation)
         rank = len(shape_of(windows))
         return np.sum(np.where(_numbers(windows) == _in_windows(winner), windows, 0), axis=(rank - 4, rank - 3))
 
@@ -163,11 +163,11 @@ class PoolTake(_AtWinners):
 class PoolPut(_AtWinners):
     """One entry per window added where the winner says: (*lead, oh, ow), (*lead, oh, ow) int -> (*lead, *size)"""
 
-    def infer(self, g: Aval, winner: Aval, *, size: Shape, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Aval:
+    def infer(self, g: Aval, winner: Aval, *, size: Shape, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> Aval:
         _check(self.name, g.shape, winner.shape, window_counts(self.name, size, kernel, stride, dilation, padding))
         return Aval((*g.shape[:-2], *size), g.dtype)
 
-    def impl(self, g: Any, winner: Any, *, size: Shape, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Any:
+    def impl(self, g: Any, winner: Any, *, size: Shape, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> Any:
         out = np.zeros((*g.shape[:-2], *size), g.dtype.newbyteorder("="))
         if g.dtype in _COMPILED:
             kernels.put(_planes(g), _planes(winner), _geometry(kernel, stride, dilation, padding), _planes(out))
@@ -176,17 +176,17 @@ class PoolPut(_AtWinners):
             np.add.at(_flat(out), (np.arange(len(at))[:, None], at), _flat(g))
         return out
 
-    def compose(self, g: Any, winner: Any, *, size: Shape, kernel: Pair, stride: Pair, padding: Padding, dilation: Pair) -> Any:
+    def compose(self, g: Any, winner: Any, *, size: Shape, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> Any:
         *lead, oh, ow = shape_of(g)
         windows = np.broadcast_to(_in_windows(g), (*lead, *kernel, oh, ow))
         chosen = np.where(_numbers(windows) == _in_windows(winner), windows, 0)
-        return crop_plane(fold(chosen, size=padded_size(size, padding), stride=stride, dilation=dilation), padding)
+        return crop_edges(fold(chosen, size=padded_size(size, padding), stride=stride, dilation=dilation), padding)
 
     def vjp(self, out: Any, g: Any, winner: Any, *, size: Shape, **params: Any) -> Sequence[Pullback | None]:
         return (lambda c: pool_take(c, winner, **params), None)
 
 
-def _check(name: str, x: Shape, winner: Shape, counts: Pair) -> None:
+def _check(name: str, x: Shape, winner: Shape, counts: Steps) -> None:
     if winner != (*x[:-2], *counts):
         raise ShapeError(f"{name}: one winner per window", got={"array": x, "winners": winner})
 

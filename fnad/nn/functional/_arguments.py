@@ -27,11 +27,12 @@ def floating(x: ArrayLike, name: str) -> Array:
     raise DTypeError(f"{name} takes real numbers", got={"input": aval_of(x)})
 
 
-def pair(x: Any, name: str, least: int) -> tuple[int, int]:
-    """A number for height and width, or one for both."""
-    out = tuple(x) if isinstance(x, tuple | list) else (x, x)
+def steps(x: Any, name: str, least: int, rank: int) -> tuple[int, ...]:
+    """One integer for each of the last axes, or one for all of them."""
+    out = tuple(x) if isinstance(x, tuple | list) else (x,)
     if len(out) == 1:
-        out = out * 2
-    if len(out) != 2 or any(not isinstance(n, int | np.integer) or n < least for n in out):
-        raise ArgumentError(f"{name} is an integer of at least {least}, or one each for height and width", got={name: x})
-    return int(out[0]), int(out[1])
+        out = out * rank
+    if len(out) != rank or any(not isinstance(n, int | np.integer) or n < least for n in out):
+        rule = f"{name} is an integer of at least {least}" + (f", or one each for the last {rank} axes" if rank > 1 else "")
+        raise ArgumentError(rule, got={name: x})
+    return tuple(map(int, out))
