@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fnad import _scipy
-from fnad.core.aval import Aval, aval_of, promotion_operand, shape_of, weak_aval
+from fnad.core.aval import Aval, aval_of, promotion_operand, result_dtype, shape_of, weak_aval
 from fnad.core.lowering import Scalar
 from fnad.primitives._families import Elementwise, Primitive, Pullback, Unary, has_nan
 from fnad.primitives.elementary import logistic
@@ -131,3 +131,27 @@ normal_cdf = NormalCdf("normal_cdf", _normal_cdf, lambda x: np.exp(-0.5 * x * x)
 softplus = Unary("softplus", _softplus, lambda x: logistic(x), numpy=(), special=(0.0, 40.0, -40.0))
 """log(1 + exp(x)) without overflow, accurate where it is tiny."""
 standardize = Standardize("standardize")
+
+
+class BinaryCrossEntropy(Elementwise):
+    """-(y log(x) + (1 - y) log(1 - x)), where logarithms below -100 count as -100, with the slopes that PyTorch gives it."""
+
+    def compose(self, x: Any, y: Any) -> Any:
+        dtype = result_dtype(aval_of(x), aval_of(y)).type
+        high, low = np.maximum(np.log(x), dtype(-100)), np.maximum(np.log1p(-x), dtype(-100))
+        return (y - 1) * low - y * high
+
+
+def _binary_cross_entropy(x: Any, y: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
+
+
+binary_cross_entropy = BinaryCrossEntropy(
+    "binary_cross_entropy",
+    _binary_cross_entropy,
+    lambda x, y: (x - y) / np.maximum(x * (1 - x), 1e-12),
+    lambda x: np.log1p(-x) - np.log(x),
+    numpy=(),
+    domain=(0.1, 0.9),
+)

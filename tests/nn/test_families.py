@@ -17,6 +17,8 @@ recorded = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(recorded)
 CASES = json.loads((HERE / "families_torch.json").read_text())["cases"]
 TOLERANCE = {np.float32: 2e-5, np.float64: 2e-12}
+FUNCTIONS = {"ctc_of_logits": lambda x, *rest, **options: F.ctc_loss(F.log_softmax(x, -1), *rest, **options)}
+LOOSE = {"hardsigmoid": 1e-7, "binary_cross_entropy": 1e-8}  # where PyTorch has a constant in single precision
 each_case = pytest.mark.parametrize("case", CASES, ids=[f"{c['name']}-{k}" for k, c in enumerate(CASES)])
 
 
@@ -38,7 +40,7 @@ def prepared(case, dtype):
 
     for place, value in [*enumerate(case["args"]), *case["options"].items()]:
         places.append((place, taken(value, place in case["fixed"])))
-    function = getattr(F, case["name"])
+    function = FUNCTIONS.get(case["name"]) or getattr(F, case["name"])
 
     def call(*given):
         out = function(
@@ -58,7 +60,7 @@ def weighted(outs):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_values_and_gradients_of_pytorch(case, dtype):
     call, floats = prepared(case, dtype)
-    tolerance = TOLERANCE[dtype]
+    tolerance = max(TOLERANCE[dtype], LOOSE.get(case["name"], 0))
 
     def total(*given):
         outs = call(*given)

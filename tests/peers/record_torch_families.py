@@ -133,8 +133,101 @@ def maps() -> None:
     add("embedding", rows, real(4, 3), padding_idx=-1)
 
 
+def nonlinearities() -> None:
+    for name in ("relu6", "hardtanh", "leaky_relu", "elu", "selu", "celu", "hardsigmoid", "hardswish", "hardshrink", "softshrink",
+                 "tanhshrink", "softsign", "logsigmoid", "mish", "rrelu"):  # fmt: skip
+        add(name, POINTS)
+    add("threshold", POINTS, 0.5, 2.0)
+    add("hardtanh", POINTS, -0.5, 3.0)
+    add("leaky_relu", POINTS, 0.2)
+    add("elu", POINTS, 1.5)
+    add("celu", POINTS, 2.0)
+    add("hardshrink", POINTS, 1.0)
+    add("softshrink", POINTS, 1.0)
+    add("rrelu", POINTS, 0.1, 0.4)
+    add("prelu", real(2, 3, 2), real(3, k=1))
+    add("prelu", real(2, 3), real(1, k=1))
+    add("prelu", POINTS, real(1, k=1))
+    add("glu", real(3, 4))
+    add("glu", real(4, 3), 0)
+    add("softmin", real(3, 4), 1)
+
+
+def losses() -> None:
+    x, y, w = real(3, 4), real(3, 4, k=1), positive(3, 4, k=2)
+    edge = values([0.0, 1.0, -1.0, 0.5, 2.0]), values([0.0, 0.0, 0.0, 0.0, 0.0])
+    for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
+        for reduction in ("mean", "sum", "none"):
+            add(name, x, y, reduction=reduction)
+        add(name, *edge, reduction="none")
+    for name in ("mse_loss", "l1_loss", "huber_loss"):
+        add(name, x, y, weight=w)
+    add("smooth_l1_loss", x, y, beta=0.3, reduction="none")
+    add("smooth_l1_loss", x, y, beta=0.0)
+    add("huber_loss", x, y, delta=0.4, reduction="none")
+    chances, certain = values([0.2, 0.7, 0.01, 0.999]), values([0.0, 1.0, 0.4, 1.0])
+    add("binary_cross_entropy", chances, certain)
+    add("binary_cross_entropy", chances, certain, real(4, k=1), reduction="sum", fixed=(2,))
+    add("binary_cross_entropy", values([0.0, 1.0, 0.0, 1.0]), values([0.0, 0.0, 1.0, 1.0]), reduction="none", fixed=(1,))
+    add("binary_cross_entropy_with_logits", real(2, 4), positive(2, 4, k=1))
+    add(
+        "binary_cross_entropy_with_logits",
+        real(2, 4),
+        positive(2, 4, k=1),
+        positive(4, k=2),
+        reduction="sum",
+        pos_weight=positive(4, k=3),
+        fixed=(2, "pos_weight"),
+    )
+    add("binary_cross_entropy_with_logits", values([100.0, -100.0, 0.0]), values([0.0, 1.0, 0.5]), reduction="none")
+    for reduction in ("mean", "sum", "none", "batchmean"):
+        add("kl_div", x, w, reduction=reduction)
+        add("kl_div", x, y, reduction=reduction, log_target=True)
+    add("kl_div", values([-1.0, -2.0]), values([0.0, 1.0]), reduction="none", fixed=(1,))
+    add("poisson_nll_loss", x, w, fixed=(1,))
+    add("poisson_nll_loss", w, values([[0.0, 1.0, 2.0, 5.0]] * 3), False, True, reduction="none", fixed=(1,))
+    add("gaussian_nll_loss", x, y, w)
+    add("gaussian_nll_loss", x, y, positive(3, k=2), True, reduction="sum")
+    add("gaussian_nll_loss", x, y, positive(3, 1, k=2), eps=0.5, reduction="none")
+    signs = values([[1, -1, 1, -1]] * 3)
+    add("hinge_embedding_loss", x, signs, 0.7)
+    add("hinge_embedding_loss", values([1.0, 1.0]), values([-1, 1]), reduction="none")
+    add("margin_ranking_loss", x, y, signs, 0.2)
+    add("margin_ranking_loss", values([1.0, 2.0]), values([1.0, 1.0]), values([1, -1]), reduction="none")
+    add("soft_margin_loss", x, signs)
+    labels = values([2, 0, 3])
+    for p in (1, 2):
+        add("multi_margin_loss", x, labels, p, 0.8)
+        add("multi_margin_loss", x, labels, p, weight=positive(4, k=3), reduction="none", fixed=("weight",))
+    add("multi_margin_loss", real(4), values(1))
+    chosen = values([[3, 0, -1, 1], [-1, 0, 1, 2], [1, 2, 3, 0]])
+    add("multilabel_margin_loss", x, chosen, reduction="none")
+    add("multilabel_margin_loss", real(3), values([1, -1, 0]))
+    add("multilabel_soft_margin_loss", x, values([[0.0, 1.0, 1.0, 0.0]] * 3), positive(4, k=1), fixed=(1, 2))
+    for x1, x2 in ((x, y), (values([[0.0, 0.0], [3.0, 4.0]]), values([[1.0, 2.0], [3.0, 4.0]]))):
+        add("cosine_similarity", x1, x2)
+        add("pairwise_distance", x1, x2)
+        add("pairwise_distance", x1, x2, 1.0, 1e-3, True)
+    add("cosine_similarity", x, y, 0, 2.0)
+    add("pdist", real(4, 3))
+    add("pdist", real(3, 2), 3.0)
+    add("cosine_embedding_loss", x, y, values([1, -1, -1]), 0.2, reduction="none")
+    add("cosine_embedding_loss", real(4), real(4, k=1), values(1))
+    for options in ({}, {"margin": 0.5, "p": 1.0, "reduction": "none"}, {"swap": True, "margin": 3.0}):
+        add("triplet_margin_loss", x, y, real(3, 4, k=5), **options)
+    add("triplet_margin_with_distance_loss", x, y, real(3, 4, k=5), margin=2.0, swap=True)
+    ctc = lambda x, *rest, **options: torch.nn.functional.ctc_loss(torch.log_softmax(x, -1), *rest, **options)
+    times, lengths, words = values([5, 4]), values([3, 2]), values([[1, 2, 2], [3, 1, 0]])
+    for reduction in ("mean", "sum", "none"):
+        add("ctc_of_logits", real(5, 2, 4), words, times, lengths, reduction=reduction, function=ctc)
+    add("ctc_of_logits", real(5, 2, 4), values([1, 2, 2, 3, 1]), times, lengths, function=ctc)
+    add("ctc_of_logits", real(5, 2, 4), values([[1, 1, 1], [0, 2, 0]]), times, lengths, 3, "sum", True, function=ctc)
+    add("ctc_of_logits", real(3, 3), values([1, 2]), values(3), values(2), function=ctc)
+    add("ctc_of_logits", real(3, 2, 3), values([[1], [1]]), values([3, 2]), values([0, 1]), reduction="none", function=ctc)
+
+
 if __name__ == "__main__":
-    for family in (convolutions, pools, norms, maps):
+    for family in (convolutions, pools, norms, maps, nonlinearities, losses):
         family()
     lines = ",\n".join(json.dumps(case) for case in CASES)
     (TESTS / "nn" / "families_torch.json").write_text(f'{{"torch": "{torch.__version__}", "cases": [\n{lines}\n]}}\n')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -36,3 +37,34 @@ def steps(x: Any, name: str, least: int, rank: int) -> tuple[int, ...]:
         rule = f"{name} is an integer of at least {least}" + (f", or one each for the last {rank} axes" if rank > 1 else "")
         raise ArgumentError(rule, got={name: x})
     return tuple(map(int, out))
+
+
+def check_reduction(name: str, reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ArgumentError(f"{name}: reduction is 'none', 'mean' or 'sum'", got={"reduction": repr(reduction)})
+
+
+def reduced(name: str, losses: Any, reduction: str, weight: ArrayLike | None = None) -> Array:
+    """Losses with their weights, their sum, or their mean (by the sum of the weights)."""
+    check_reduction(name, reduction)
+    if weight is not None:
+        losses = losses * array(weight)
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return np.sum(losses)
+    return np.mean(losses) if weight is None else np.sum(losses) / np.sum(array(weight))
+
+
+def two(name: str, input: ArrayLike, target: ArrayLike) -> tuple[Any, Any]:
+    """Two arrays of real numbers, with a warning if their shapes differ."""
+    x, y = floating(input, name), floating(target, name)
+    if x.shape != y.shape:
+        message = f"{name}: the shapes {x.shape} and {y.shape} differ and are broadcast, which is likely a mistake"
+        warnings.warn(message, UserWarning, stacklevel=3)
+    return x, y
+
+
+def at_least_zero(x: Any) -> Any:
+    """max(x, 0) with the slope 1 at 0, as PyTorch's clamp has it."""
+    return np.where(np.greater_equal(x, 0), x, x.dtype.type(0))

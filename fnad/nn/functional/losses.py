@@ -1,9 +1,8 @@
-"""Losses: one number per example, or for all of them."""
+"""Losses of class labels: one number per example, or for all of them."""
 
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from fnad.core.aval import aval_of, shape_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, BoundsError, DTypeError, ShapeError
-from fnad.nn.functional._arguments import array, floating
+from fnad.nn.functional._arguments import array, check_reduction
 from fnad.numpy.at import at
 from fnad.primitives.indexing import gather, iota
 from fnad.primitives.softmax import softmax_cross_entropy
@@ -130,40 +129,6 @@ def nll_loss(
     return _reduced(*_counted(losses, share, ignored), shape, reduction)
 
 
-def mse_loss(input: ArrayLike, target: ArrayLike, reduction: str = "mean") -> Array:
-    """The squared difference of two arrays.
-
-    Args:
-        input: Real array.
-        target: Array of the same shape.
-        reduction: "mean", "sum", or "none" for the squared differences themselves.
-
-    Returns:
-        The loss in the operands' common dtype.
-
-    Raises:
-        ArgumentError: `reduction` is something else.
-
-    Example:
-        >>> import numpy as np
-        >>> from fnad.nn import functional as F
-        >>> F.mse_loss(np.array([1.0, 2.0]), np.array([0.0, 4.0]))
-        np.float64(2.5)
-
-    Reference: `torch.nn.functional.mse_loss`; as there, shapes that differ are broadcast with a warning.
-    """
-    _check_reduction("mse_loss", reduction)
-    x, y = floating(input, "mse_loss"), floating(target, "mse_loss")
-    if x.shape != y.shape:
-        message = f"mse_loss: the shapes {x.shape} and {y.shape} differ and are broadcast, which is likely a mistake"
-        warnings.warn(message, UserWarning, stacklevel=2)
-    difference = x - y
-    squares = difference * difference
-    if reduction == "none":
-        return squares
-    return np.mean(squares) if reduction == "mean" else np.sum(squares)
-
-
 def _of_labels(x: Array, y: Array, w: Array | None, ignore_index: int, smoothing: float) -> tuple[Array, Array | int]:
     """Loss per row for labels, and what their sum is divided by for the mean."""
     y, ignored = _find_ignored(y, ignore_index)
@@ -223,13 +188,8 @@ def _rows(x: Array, axis: int) -> Array:
     return np.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
-def _check_reduction(name: str, reduction: str) -> None:
-    if reduction not in ("none", "mean", "sum"):
-        raise ArgumentError(f"{name}: reduction is 'none', 'mean' or 'sum'", got={"reduction": repr(reduction)})
-
-
 def _check_options(name: str, x: Array, y: Array, weight: Any, ignore_index: int, reduction: str, smoothing: float) -> None:
-    _check_reduction(name, reduction)
+    check_reduction(name, reduction)
     if not 0 <= smoothing <= 1:
         raise ArgumentError(f"{name}: label_smoothing lies in [0, 1]", got={"label_smoothing": smoothing})
     if x.dtype.kind != "f" or x.dtype.itemsize > 8:
