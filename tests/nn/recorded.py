@@ -1,4 +1,4 @@
-"""How arrays are written in `families_torch.json`, read by the recorder and by the tests: most by a formula, so that the file stays small."""
+"""How arrays are written in `families_torch.json`: most by a formula, so that it stays small. For the recorder and the tests."""
 
 import numpy as np
 
@@ -27,9 +27,11 @@ def values(x) -> dict:
     return {"values": x}
 
 
-def unpacked(value, dtype: type):
-    """An argument: arrays in a dtype unless they are of integers or truth values, lists as tuples, dictionaries of arrays in place."""
-    if isinstance(value, dict):
-        found = array(value)
-        return found if found.dtype.kind in "ib" else found.astype(dtype)
-    return [unpacked(v, dtype) for v in value] if isinstance(value, list) and any(isinstance(v, dict) for v in value) else value
+def holds_arrays(value) -> bool:
+    """Whether a list contains arrays, at any depth."""
+    return isinstance(value, list) and any(isinstance(v, dict) or holds_arrays(v) for v in value)
+
+
+def flat(out) -> list:
+    """The arrays of a result, which may be nested tuples with None."""
+    return [] if out is None else [o for part in out for o in flat(part)] if isinstance(out, tuple | list) else [out]

@@ -23,7 +23,7 @@ def tensors(value):
     if isinstance(value, dict):
         t = torch.tensor(recorded.array(value))
         return (t.requires_grad_(), [t]) if t.is_floating_point() else (t, [])
-    if isinstance(value, list) and any(isinstance(v, dict) for v in value):
+    if recorded.holds_arrays(value):
         parts = [tensors(v) for v in value]
         return [p for p, _ in parts], [t for _, found in parts for t in found]
     return value, []
@@ -35,21 +35,18 @@ def add(name: str, *args, fixed: tuple = (), function=None, **options) -> None:
     for place, value in [*enumerate(args), *options.items()]:
         t, found = tensors(value)
         if place in fixed:
-            t = [x.detach() for x in t] if isinstance(t, list) else t.detach()
+            t = t.detach()
             found = []
         given.append(t)
         floats += found
     named = dict(zip(options, given[len(args) :], strict=True))
     out = (function or getattr(torch.nn.functional, name))(*given[: len(args)], **named)
-    outs = [o for o in (out if isinstance(out, tuple) else (out,)) if o is not None]
+    outs = recorded.flat(out)
     total = sum((o * torch.cos(torch.arange(o.numel(), dtype=torch.float64)).reshape(o.shape)).sum() for o in outs)
     grads = torch.autograd.grad(total, floats, allow_unused=True)
-    CASES.append(
-        {
-            "name": name, "args": args, "options": options, "fixed": list(fixed),
-            "out": [rounded(o) for o in outs], "grads": [rounded(torch.zeros_like(x) if g is None else g) for g, x in zip(grads, floats, strict=True)],
-        }
-    )  # fmt: skip
+    found = [rounded(torch.zeros_like(x) if g is None else g) for g, x in zip(grads, floats, strict=True)]
+    outs = [rounded(o) for o in outs]
+    CASES.append({"name": name, "args": args, "options": options, "fixed": list(fixed), "out": outs, "grads": found})
 
 
 def rounded(t: torch.Tensor):
@@ -226,8 +223,86 @@ def losses() -> None:
     add("ctc_of_logits", real(3, 2, 3), values([[1], [1]]), values([3, 2]), values([0, 1]), reduction="none", function=ctc)
 
 
+def recurrent() -> None:
+    def cell(size, inputs, k, bias=True):
+        both = [real(size, inputs, k=k), real(size, size // {2: 1, 6: 3, 8: 4}[size], k=k + 1)]
+        return [*both, real(size, k=k + 2), real(size, k=k + 3)] if bias else both
+
+    def module(name, states):
+        def run(x, hx, params, nonlinearity="tanh", bidirectional=False, batch_first=False):
+            flat = [w for weights in params for w in weights]
+            layers = len(params) // (2 if bidirectional else 1)
+            function = getattr(torch, f"rnn_{nonlinearity}" if name == "rnn" else name)
+            out, *after = function(x, hx, flat, len(params[0]) == 4, layers, 0.0, False, bidirectional, batch_first)
+            return out, *after
+
+        return run
+
+    for name, gates in (("rnn", 1), ("gru", 3), ("lstm", 4)):
+        run, size = module(name, 1), 2 * gates
+        state = lambda *shape: [real(*shape, k=8), real(*shape, k=9)] if name == "lstm" else real(*shape, k=8)  # noqa: B023
+        add(name, real(3, 2, 3), state(1, 2, 2), [cell(size, 3, 1)], function=run)
+        layers = [cell(size, 3, 1, False), cell(size, 3, 2, False), cell(size, 4, 3, False), cell(size, 4, 4, False)]
+        add(name, real(2, 3, 3), state(4, 2, 2), layers, bidirectional=True, batch_first=True, function=run)
+    add("rnn", real(3, 3), real(1, 2, k=5), [cell(2, 3, 1)], "relu", function=module("rnn", 1))
+    vf = torch
+    add("rnn_relu_cell", real(2, 3), real(2, 2, k=1), *cell(2, 3, 2), function=vf.rnn_relu_cell)
+    add("rnn_tanh_cell", real(2, 3), real(2, 2, k=1), *cell(2, 3, 2), function=vf.rnn_tanh_cell)
+    add("gru_cell", real(2, 3), real(2, 2, k=1), *cell(6, 3, 2, False), function=vf.gru_cell)
+    add("lstm_cell", real(2, 3), [real(2, 2, k=1), real(2, 2, k=7)], *cell(8, 3, 2), function=vf.lstm_cell)
+
+
+def attention() -> None:
+    q, k, v = real(2, 3, 2), real(2, 4, 2, k=1), real(2, 4, 3, k=2)
+    name = "scaled_dot_product_attention"
+    seen = values([[True, False, True, True], [False, False, False, True], [False, False, False, False]])
+    add(name, q, k, v)
+    add(name, q, k, v, is_causal=True, scale=0.3)
+    add(name, q, k, v, seen)
+    add(name, q, k, v, real(3, 4, k=5))
+    add(name, q, k, v, values([[0.0, -torch.inf, 1.0, 0.5]]), fixed=(3,))
+    add(name, real(1, 4, 2, 2), real(1, 2, 3, 2, k=1), real(1, 2, 3, 2, k=2), enable_gqa=True)
+
+    name = "multi_head_attention_forward"
+    x, w, b, out, shift = real(3, 2, 4), real(12, 4, k=1), real(12, k=2), real(4, 4, k=3), real(4, k=4)
+    hidden = values([[False, True, False], [False, False, True]])
+    late = values([[False, True, True], [False, False, True], [False, False, False]])
+    add(name, x, x, x, 4, 2, w, b, None, None, False, 0.0, out, shift)
+    add(name, x, x, x, 4, 2, w, None, None, None, False, 0.0, out, None, key_padding_mask=hidden, average_attn_weights=False)
+    add(name, x, x, x, 4, 2, w, b, None, None, True, 0.0, out, shift, attn_mask=real(3, 3, k=6), key_padding_mask=hidden)
+    add(name, x, x, x, 4, 2, w, b, real(1, 1, 4, k=5), real(1, 1, 4, k=6), False, 0.0, out, shift, attn_mask=late, key_padding_mask=hidden)
+    add(name, x, x, x, 4, 2, w, b, None, None, False, 0.0, out, shift, attn_mask=late, is_causal=True, need_weights=False)
+    separate = {"q_proj_weight": real(4, 4), "k_proj_weight": real(4, 3), "v_proj_weight": real(4, 2), "use_separate_proj_weight": True}
+    add(name, x, real(2, 2, 3, k=7), real(2, 2, 2, k=8), 4, 4, None, b, None, None, False, 0.0, out, shift, **separate)
+    single = real(3, 4)
+    add(name, single, single, single, 4, 1, w, b, None, None, False, 0.0, out, shift, attn_mask=real(1, 3, 3))
+
+
+def grids() -> None:
+    add("pad", real(2, 3), [1, 2])
+    add("pad", real(1, 3, 4), [1, -1, 2, 0], "constant", 0.5)
+    for mode in ("reflect", "replicate", "circular"):
+        add("pad", real(1, 2, 4), [2, 1], mode)
+        add("pad", real(1, 1, 3, 4), [2, 1, 1, 2], mode)
+    add("pad", real(1, 1, 4), [-1, 2], "replicate")
+    add("pixel_shuffle", real(1, 8, 2, 3), 2)
+    add("pixel_unshuffle", real(1, 2, 4, 6), 2)
+    add("channel_shuffle", real(1, 6, 2), 3)
+    line, plane, cube = real(1, 2, 5), real(1, 1, 4, 3), real(1, 1, 2, 3, 2)
+    for mode in ("nearest", "nearest-exact", "area"):
+        for x in (line, plane, cube):
+            add("interpolate", x, 4, mode=mode)
+        add("interpolate", line, scale_factor=1.7, mode=mode)
+    for corners in (False, True):
+        for x, mode in ((line, "linear"), (plane, "bilinear"), (cube, "trilinear"), (plane, "bicubic")):
+            add("interpolate", x, 6, mode=mode, align_corners=corners)
+            add("interpolate", x, 1, mode=mode, align_corners=corners)
+            add("interpolate", x, scale_factor=1.7, mode=mode, align_corners=corners)
+    add("interpolate", plane, scale_factor=[0.6, 1.7], mode="bilinear", recompute_scale_factor=True)
+
+
 if __name__ == "__main__":
-    for family in (convolutions, pools, norms, maps, nonlinearities, losses):
+    for family in (convolutions, pools, norms, maps, nonlinearities, losses, recurrent, attention, grids):
         family()
     lines = ",\n".join(json.dumps(case) for case in CASES)
     (TESTS / "nn" / "families_torch.json").write_text(f'{{"torch": "{torch.__version__}", "cases": [\n{lines}\n]}}\n')

@@ -14,6 +14,10 @@ from fnad.nn.functional.activations import silu as silu
 from fnad.nn.functional.activations import softmax as softmax
 from fnad.nn.functional.activations import softplus as softplus
 from fnad.nn.functional.activations import tanh as tanh
+from fnad.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
+from fnad.nn.functional.attention import rotary_embedding as rotary_embedding
+from fnad.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
+from fnad.nn.functional.attention import sinusoidal_positions as sinusoidal_positions
 from fnad.nn.functional.convolution import conv1d as conv1d
 from fnad.nn.functional.convolution import conv2d as conv2d
 from fnad.nn.functional.convolution import conv3d as conv3d
@@ -36,6 +40,11 @@ from fnad.nn.functional.gates import mish as mish
 from fnad.nn.functional.gates import softmin as softmin
 from fnad.nn.functional.gates import softsign as softsign
 from fnad.nn.functional.gates import tanhshrink as tanhshrink
+from fnad.nn.functional.images import channel_shuffle as channel_shuffle
+from fnad.nn.functional.images import interpolate as interpolate
+from fnad.nn.functional.images import pad as pad
+from fnad.nn.functional.images import pixel_shuffle as pixel_shuffle
+from fnad.nn.functional.images import pixel_unshuffle as pixel_unshuffle
 from fnad.nn.functional.linear import bilinear as bilinear
 from fnad.nn.functional.linear import embedding as embedding
 from fnad.nn.functional.linear import linear as linear
@@ -92,6 +101,13 @@ from fnad.nn.functional.rectifiers import rrelu as rrelu
 from fnad.nn.functional.rectifiers import selu as selu
 from fnad.nn.functional.rectifiers import softshrink as softshrink
 from fnad.nn.functional.rectifiers import threshold as threshold
+from fnad.nn.functional.recurrent import gru as gru
+from fnad.nn.functional.recurrent import gru_cell as gru_cell
+from fnad.nn.functional.recurrent import lstm as lstm
+from fnad.nn.functional.recurrent import lstm_cell as lstm_cell
+from fnad.nn.functional.recurrent import rnn as rnn
+from fnad.nn.functional.recurrent import rnn_relu_cell as rnn_relu_cell
+from fnad.nn.functional.recurrent import rnn_tanh_cell as rnn_tanh_cell
 from fnad.nn.functional.regression import gaussian_nll_loss as gaussian_nll_loss
 from fnad.nn.functional.regression import huber_loss as huber_loss
 from fnad.nn.functional.regression import l1_loss as l1_loss

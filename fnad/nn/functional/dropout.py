@@ -36,7 +36,7 @@ def dropout(input: ArrayLike, p: float = 0.5, training: bool = True, *, key: Arr
         >>> from fnad import random
         >>> from fnad.nn import functional as F
         >>> F.dropout(np.ones(6), 0.5, key=random.key(0))
-        array([0., 0., 2., 2., 2., 2.])
+        array([0., 0., 2., 0., 0., 0.])
 
     Reference: Srivastava et al., Dropout, 2014; `torch.nn.functional.dropout` with a key in place of a global state.
     """
@@ -52,7 +52,7 @@ def dropout1d(input: ArrayLike, p: float = 0.5, training: bool = True, *, key: A
         >>> from fnad import random
         >>> from fnad.nn import functional as F
         >>> F.dropout1d(np.ones((4, 2)), 0.5, key=random.key(1))[:, 0]
-        array([0., 2., 2., 0.])
+        array([0., 0., 2., 2.])
 
     Reference: `torch.nn.functional.dropout1d`.
     """
@@ -67,7 +67,7 @@ def dropout2d(input: ArrayLike, p: float = 0.5, training: bool = True, *, key: A
         >>> from fnad import random
         >>> from fnad.nn import functional as F
         >>> F.dropout2d(np.ones((4, 2, 2)), 0.5, key=random.key(1))[:, 0, 0]
-        array([0., 2., 2., 0.])
+        array([0., 0., 2., 2.])
 
     Reference: `torch.nn.functional.dropout2d`; Tompson et al., Efficient Object Localization Using Convolutional Networks, 2015.
     """
@@ -82,7 +82,7 @@ def dropout3d(input: ArrayLike, p: float = 0.5, training: bool = True, *, key: A
         >>> from fnad import random
         >>> from fnad.nn import functional as F
         >>> F.dropout3d(np.ones((4, 1, 2, 2)), 0.5, key=random.key(1))[:, 0, 0, 0]
-        array([0., 2., 2., 0.])
+        array([0., 0., 2., 2.])
 
     Reference: `torch.nn.functional.dropout3d`.
     """

@@ -32,7 +32,7 @@ def tanhshrink(input: ArrayLike) -> Array:
         >>> import numpy as np
         >>> from fnad.nn import functional as F
         >>> F.tanhshrink(np.array([0.0, 2.0])).round(4)
-        array([0.    , 1.036])
+        array([0.   , 1.036])
 
     Reference: `torch.nn.functional.tanhshrink`.
     """

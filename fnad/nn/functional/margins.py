@@ -219,11 +219,11 @@ def multi_margin_loss(
         )
     if y.dtype.kind not in "iu":
         raise DTypeError("multi_margin_loss: labels are integers", got={"target": aval_of(y)})
-    y = np.reshape(y, shape_of(x)[:-1])
+    labels: Any = np.reshape(y, shape_of(x)[:-1])
     classes = shape_of(x)[-1]
-    if not isinstance(y, Tracer) and np.any((y < 0) | (y >= classes)):
-        raise BoundsError("a class label must lie in [0, number of classes)", got={"labels": y, "number of classes": classes})
-    right = np.equal(y[..., None], np.arange(classes))
+    if not isinstance(labels, Tracer) and np.any((labels < 0) | (labels >= classes)):
+        raise BoundsError("a class label must lie in [0, number of classes)", got={"labels": labels, "number of classes": classes})
+    right = np.equal(labels[..., None], np.arange(classes))
     own = np.sum(np.where(right, x, x.dtype.type(0)), axis=-1, keepdims=True)
     gap = margin - own + x
     wrong = np.where(np.greater(gap, 0) & ~right, gap, x.dtype.type(0))

@@ -156,9 +156,10 @@ def batch_norm(
     if (running_mean is None) != (running_var is None) or (running_mean is None and not training):
         raise ArgumentError("batch_norm: running mean and variance come together, and are needed where it does not train")
     if not training:
-        scale = np.reciprocal(np.sqrt(array(running_var) + float(eps)))
+        mean, variance = (p if p.dtype == x.dtype else p.astype(x.dtype) for p in (array(running_mean), array(running_var)))
+        scale = np.reciprocal(np.sqrt(variance + float(eps)))
         scale = scale if weight is None else scale * array(weight)
-        shift = -array(running_mean) * scale
+        shift = -mean * scale
         shift = shift if bias is None else shift + array(bias)
         return x * _as_channels(scale, x) + _as_channels(shift, x)
     out, mean, variance, count = _with_statistics("batch_norm", x, (0, *range(2, len(shape_of(x)))), eps)

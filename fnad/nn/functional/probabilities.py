@@ -8,6 +8,7 @@ import numpy as np
 
 from fnad import _scipy
 from fnad.core.aval import aval_of
+from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ShapeError
 from fnad.nn.functional._arguments import array, check_reduction, floating, reduced
 from fnad.primitives.activation import binary_cross_entropy as entropies
@@ -40,7 +41,7 @@ def binary_cross_entropy(input: ArrayLike, target: ArrayLike, weight: ArrayLike 
     Reference: `torch.nn.functional.binary_cross_entropy`. Where logits are at hand, `binary_cross_entropy_with_logits` is accurate.
     """
     x, y = _alike("binary_cross_entropy", input, target)
-    if isinstance(x, np.ndarray | np.generic) and np.any((x < 0) | (x > 1)):
+    if not isinstance(x, Tracer) and np.any((x < 0) | (x > 1)):
         raise ArgumentError("binary_cross_entropy: the input lies in [0, 1]", got={"smallest": np.min(x), "largest": np.max(x)})
     return _reduced("binary_cross_entropy", entropies(x, y), weight, reduction)
 
@@ -107,7 +108,11 @@ def kl_div(input: ArrayLike, target: ArrayLike, reduction: str = "mean", log_tar
     Reference: Kullback & Leibler, On Information and Sufficiency, 1951; `torch.nn.functional.kl_div`.
     """
     x, y = floating(input, "kl_div"), floating(target, "kl_div")
-    terms = np.exp(y) * (y - x) if log_target else _scipy.special().xlogy(y, y) - y * x
+    if log_target:
+        terms = np.exp(y) * (y - x)
+    else:
+        entropy = _scipy.special().xlogy(y, y)  # which has none in half precision
+        terms = (entropy if entropy.dtype == y.dtype else entropy.astype(y.dtype)) - y * x
     if reduction == "batchmean":
         return np.sum(terms) / (x.shape[0] if x.shape else 1)
     if reduction not in ("none", "mean", "sum"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import aval_of, shape_of
+from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ShapeError
 from fnad.nn.functional._arguments import array, floating, reduced, two
 from fnad.primitives.shape import stop
@@ -210,7 +211,7 @@ def gaussian_nll_loss(
             "gaussian_nll_loss: var is a number, has the input's shape, or 1 for its last axis, or no last axis",
             got={"input": aval_of(x), "var": aval_of(v)},
         )
-    if isinstance(v, np.ndarray | np.generic) and np.any(v < 0):
+    if not isinstance(v, Tracer) and np.any(v < 0):
         raise ArgumentError("gaussian_nll_loss: variances are not negative", got={"smallest": np.min(v)})
     still = stop(v)
     v = v + np.where(np.less(still, eps), x.dtype.type(eps) - still, x.dtype.type(0))
