@@ -35,6 +35,14 @@ def _grouped(groups: int, size: int) -> tuple[int, ...]:
     return (size,) if groups == 1 else (groups, size // groups)
 
 
+def _matrices(w: Any, n: int, groups: int) -> Any:
+    """(o, c / groups, *kernel) -> (o, rows), or (n, groups, o / groups, rows): a stack of products has both operands in full."""
+    o, *rest = shape_of(w)
+    if groups == 1:
+        return np.reshape(w, (o, math.prod(rest)))
+    return np.broadcast_to(np.reshape(w, (groups, o // groups, math.prod(rest))), (n, groups, o // groups, math.prod(rest)))
+
+
 def _t(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
@@ -120,7 +128,7 @@ class Convolve(_Convolution):
         o, _, *kernel = shape_of(w)
         windows = _windows(x, tuple(kernel), stride, padding, dilation, groups)
         counts = window_counts("convolution", shape_of(x)[2:], kernel, stride, dilation, padding)
-        out = matmul(np.reshape(w, (*_grouped(groups, o), math.prod(shape_of(w)[1:]))), windows)
+        out = matmul(_matrices(w, shape_of(x)[0], groups), windows)
         return np.reshape(out, (shape_of(x)[0], o, *counts))
 
     def vjp(self, out: Any, x: Any, w: Any, **params: Any) -> Sequence[Pullback]:
@@ -154,7 +162,7 @@ class ConvolveInput(_Convolution):
     def compose(self, g: Any, w: Any, *, size: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         n, o, *counts = shape_of(g)
         _, c, *kernel = shape_of(w)
-        matrix = _t(np.reshape(w, (*_grouped(groups, o), c * math.prod(kernel))))
+        matrix = _t(_matrices(w, n, groups))
         windows = matmul(matrix, np.reshape(g, (n, *_grouped(groups, o), math.prod(counts))))
         windows = np.reshape(windows, (n, groups * c, *kernel, *counts))
         return crop_edges(fold(windows, size=padded_size(size, padding), stride=stride, dilation=dilation), padding)
