@@ -91,6 +91,14 @@ def _section(function: Any, rule: Any) -> str:
     return rule.__module__.rpartition(".")[2]
 
 
+_ELSEWHERE = {
+    "logsumexp": "`torch.logsumexp`", "rnn": "`torch.nn.RNN`", "gru": "`torch.nn.GRU`", "lstm": "`torch.nn.LSTM`",
+    "rnn_tanh_cell": "`torch.rnn_tanh_cell`", "rnn_relu_cell": "`torch.rnn_relu_cell`", "gru_cell": "`torch.gru_cell`",
+    "lstm_cell": "`torch.lstm_cell`", "sinusoidal_positions": "", "rotary_embedding": "",
+}  # fmt: skip
+"""What functions of `fnad.nn.functional` correspond to that are not in `torch.nn.functional`."""
+
+
 def _table(title: str, functions: Iterable[Any], text: str = "") -> str:
     lines = [f"## {title}", "", *([text, ""] if text else []), "| function | derivative | notes |", "|---|---|---|"]
     lines += [f"| {_code(_names(f))} | {_kind(f)} | {_notes(f)} |" for f in sorted(functions, key=lambda f: _names(f)[0])]
@@ -272,8 +280,8 @@ def _own() -> str:
                 ours, theirs = f"{module.__name__}.{name}", f"scipy.{module.__name__.split('.')[-1]}.{name}"
                 lines.append(f"| [`{ours}`](api.md#{ours}) | `{theirs}`, which is no ufunc |")
     for name in sorted(n for n in dir(fnad.nn.functional) if inspect.isfunction(getattr(fnad.nn.functional, n))):
-        theirs = "torch.logsumexp" if name == "logsumexp" else f"torch.nn.functional.{name}"
-        lines.append(f"| [`fnad.nn.functional.{name}`](api.md#fnad.nn.functional.{name}) | `{theirs}` |")
+        theirs = _ELSEWHERE.get(name, f"`torch.nn.functional.{name}`")
+        lines.append(f"| [`fnad.nn.functional.{name}`](api.md#fnad.nn.functional.{name}) | {theirs} |")
     return "\n".join(lines) + "\n"
 
 

@@ -3,7 +3,7 @@
     >>> from fnad import random
     >>> key = random.key(0)
     >>> random.normal(key, (2,)).round(3)
-    array([-0.906, -0.174])
+    array([0.029, 0.648])
 
 A key is an array of two uint64. The same key gives the same numbers, in every process, for any number of threads, eagerly and
 compiled; `split` makes independent keys. The bits are those of `np.random.Philox(key=key)`.
