@@ -144,7 +144,7 @@ class BinaryCrossEntropy(Elementwise):
 
 def _binary_cross_entropy(x: Any, y: Any) -> Any:
     with np.errstate(divide="ignore"):
-        return (y - 1) * np.maximum(np.log1p(-x), -100) - y * np.maximum(np.log(x), -100)
+        return np.multiply(y - 1, np.maximum(np.log1p(-x), -100)) - np.multiply(y, np.maximum(np.log(x), -100))
 
 
 binary_cross_entropy = BinaryCrossEntropy(
