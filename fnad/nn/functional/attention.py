@@ -91,7 +91,7 @@ def _weights(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float | 
     factor = q.dtype.type(1 / math.sqrt(shape_of(q)[-1]) if scale is None else scale)
     scores = np.matmul(q * factor, np.swapaxes(k, -1, -2))
     axis = (len(shape_of(scores)) - 1,)
-    never = scores.dtype.type(-np.inf)
+    never = np.finfo(scores.dtype).min  # whose exponential is 0 next to any other; -inf would keep loops from being vectorised
     if is_causal:
         sees = np.tril(np.ones(shape_of(scores)[-2:], bool))
         return softmax(np.where(sees, scores, never), axis=axis)
@@ -103,7 +103,7 @@ def _weights(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float | 
     else:
         scores = scores + (m if m.dtype == scores.dtype else m.astype(scores.dtype))
     # A row without any key must not become nan: its scores are replaced before, its weights after.
-    some = np.not_equal(np.max(scores, axis=-1, keepdims=True), never)
+    some = ~np.less_equal(np.max(scores, axis=-1, keepdims=True), never)
     return np.where(some, softmax(np.where(some, scores, scores.dtype.type(0)), axis=axis), scores.dtype.type(0))
 
 
