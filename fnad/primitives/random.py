@@ -123,24 +123,57 @@ class RandomBits(Primitive):
         return self(args[0], **params)
 
 
-class Derive(Primitive):
-    """Keys from keys and numbers, (*lead, 2), (*lead) uint64 -> (*lead, 2), where leading axes broadcast."""
+def _stream(key: Any, first: int, purpose: int, words: int) -> Any:
+    """Words from the block with this lowest word on, by NumPy's generator, which adds 1 to the counter before each block."""
+    return np.random.Philox(key=key, counter=((purpose << 192) + first - 1) % (1 << 256)).random_raw(words)
+
+
+class Children(Primitive):
+    """Keys made of keys: (*lead, 2) -> (*lead, count, 2). Child k does not depend on the count."""
 
     constant = True
 
-    def infer(self, key: Aval, data: Aval, *, purpose: int) -> Aval:
+    def infer(self, key: Aval, *, count: int) -> Aval:
+        check_key(self.name, key)
+        return Aval((*key.shape[:-1], count, 2), KEY)
+
+    def impl(self, key: Any, *, count: int) -> Any:
+        check_key(self.name, key)
+        if key.size > 2 * _FEW or count == 0:
+            return _keys(key[..., None, 0], key[..., None, 1], np.arange(count, dtype=KEY), _CHILD)
+        rows = [_stream(k, 0, _CHILD, 4 * count).reshape(count, 4)[:, :2] for k in np.reshape(key, (-1, 2))]
+        return np.reshape(np.array(rows, KEY), (*key.shape[:-1], count, 2))
+
+    def compose(self, key: Any, *, count: int) -> Any:
+        if count == 0:
+            return np.zeros((*shape_of(key)[:-1], 0, 2), KEY)
+        number = iota(np.broadcast_to(np.zeros((), KEY), (count,)), axis=0, dtype=KEY)
+        return np.stack([word(key[..., None, 0], key[..., None, 1], number, _number(_CHILD)) for word in WORDS[:2]], axis=-1)
+
+    def batch(self, args: Sequence[Any], batched: Sequence[bool], *, count: int) -> Any:
+        return self(args[0], count=count)
+
+
+class Fold(Primitive):
+    """Keys from keys and numbers: (*lead, 2), (*lead) uint64 -> (*lead, 2), where leading axes broadcast."""
+
+    constant = True
+
+    def infer(self, key: Aval, data: Aval) -> Aval:
         check_key(self.name, key)
         return Aval((*np.broadcast_shapes(key.shape[:-1], data.shape), 2), KEY)
 
-    def impl(self, key: Any, data: Any, *, purpose: int) -> Any:
+    def impl(self, key: Any, data: Any) -> Any:
         check_key(self.name, key)
-        words = philox(key[..., 0], key[..., 1], np.asarray(data, KEY), _number(purpose))
-        return np.stack(np.broadcast_arrays(*words[:2]), axis=-1)
+        data = np.asarray(data, KEY)
+        if key.ndim == 1 and data.ndim == 0:
+            return _stream(key, int(data), _FOLD, 2)
+        return _keys(key[..., 0], key[..., 1], data, _FOLD)
 
-    def compose(self, key: Any, data: Any, *, purpose: int) -> Any:
-        return np.stack([word(key[..., 0], key[..., 1], data, _number(purpose)) for word in WORDS[:2]], axis=-1)
+    def compose(self, key: Any, data: Any) -> Any:
+        return np.stack([word(key[..., 0], key[..., 1], data, _number(_FOLD)) for word in WORDS[:2]], axis=-1)
 
-    def batch(self, args: Sequence[Any], batched: Sequence[bool], *, purpose: int) -> Any:
+    def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         key, data = args
         rank = max(np.ndim(key) - 1 - batched[0], np.ndim(data) - batched[1])
         if batched[0]:
@@ -149,20 +182,17 @@ class Derive(Primitive):
         if batched[1]:
             n, *rest = shape_of(data)
             data = np.reshape(data, (n, *(1,) * (rank - len(rest)), *rest))
-        return self(key, data, purpose=purpose)
+        return self(key, data)
+
+
+def _keys(k0: Any, k1: Any, low: Any, purpose: int) -> Any:
+    """The first two words of blocks, as keys."""
+    return np.stack(np.broadcast_arrays(*philox(k0, k1, low, _number(purpose))[:2]), axis=-1)
 
 
 random_bits = RandomBits("random_bits")
-derive = Derive("derive_key")
-
-
-def children(key: Any, count: int) -> Any:
-    """(..., 2) -> (..., count, 2)"""
-    return derive(key[..., None, :], np.arange(count, dtype=KEY), purpose=_CHILD)
-
-
-def fold(key: Any, data: Any) -> Any:
-    return derive(key, data, purpose=_FOLD)
+children = Children("split_key")
+fold = Fold("fold_in_key")
 
 
 # -- draws with a loop for each number ------------------------------------------------------------------------------------

@@ -72,7 +72,7 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     Reference: `jax.random.split`.
     """
     shape = sizes(num, "random.split")
-    out = children(key, math.prod(shape))
+    out = children(key, count=math.prod(shape))
     return out if len(shape) == 1 else np.reshape(out, (*out.shape[:-2], *shape, 2))
 
 

@@ -29,13 +29,14 @@ def _(rng):
     return [Sample((key,), {"shape": shape, "bits": bits}) for key in (KEY, KEYS) for shape in shapes for bits in (32, 64)]
 
 
-@samples("derive_key")
+@samples("split_key")
 def _(rng):
-    return [
-        Sample((KEY, np.uint64(3)), {"purpose": 1}),
-        Sample((KEYS[:, None], WORDS), {"purpose": 2}),
-        Sample((KEY, WORDS[:0]), {"purpose": 1}),
-    ]
+    return [Sample((key,), {"count": count}) for key in (KEY, KEYS) for count in (0, 1, 5)]
+
+
+@samples("fold_in_key")
+def _(rng):
+    return [Sample((KEY, np.uint64(3))), Sample((KEYS[:, None], WORDS)), Sample((KEY, WORDS[:0]))]
 
 
 @samples("gamma_draws")  # a difference of draws does not keep their quantile, so tests of their own check the derivative

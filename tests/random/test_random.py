@@ -105,6 +105,10 @@ def test_bits_are_those_of_numpy(jit):
 
 def test_many_keys_at_once_are_those_of_numpy():
     keys = random.split(KEY, 40)
+    np.testing.assert_array_equal(fnad.vmap(random.split)(keys)[:3], [random.split(k) for k in keys[:3]])
+    np.testing.assert_array_equal(
+        fnad.vmap(random.fold_in)(keys, np.arange(40))[:3], [random.fold_in(k, i) for i, k in enumerate(keys[:3])]
+    )
     got = fnad.vmap(lambda k: random.bits(k, 9))(keys)
     np.testing.assert_array_equal(got, [np.random.Philox(key=k).random_raw(9) for k in keys])
 
