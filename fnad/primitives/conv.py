@@ -43,6 +43,21 @@ def _matrices(w: Any, n: int, groups: int) -> Any:
     return np.broadcast_to(np.reshape(w, (groups, o // groups, math.prod(rest))), (n, groups, o // groups, math.prod(rest)))
 
 
+def _spread(x: Any, axis: int, rank: int) -> Any:
+    """Axes of size 1 for the entries of a window put before `axis`."""
+    shape = shape_of(x)
+    return np.reshape(x, (*shape[:axis], *(1,) * rank, *shape[axis:]))
+
+
+def _per_channel(w: Any, groups: int) -> Any:
+    """(o, 1, *kernel) -> (groups, o / groups, *kernel, 1, ...): a factor for each entry of the windows of a channel.
+
+    Where each group has one channel, products with windows are loops over them: matrices with one column gain nothing.
+    """
+    o, _, *kernel = shape_of(w)
+    return np.reshape(w, (groups, o // groups, *kernel, *(1,) * len(kernel)))
+
+
 def _t(x: Any) -> Any:
     return np.swapaxes(x, -1, -2)
 
@@ -125,9 +140,13 @@ class Convolve(_Convolution):
         return out.reshape(x.shape[0], w.shape[0], *counts)
 
     def compose(self, x: Any, w: Any, *, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
-        o, _, *kernel = shape_of(w)
-        windows = _windows(x, tuple(kernel), stride, padding, dilation, groups)
+        o, each, *kernel = shape_of(w)
         counts = window_counts("convolution", shape_of(x)[2:], kernel, stride, dilation, padding)
+        if groups > each == 1:
+            windows = unfold(pad_edges(x, padding), kernel=tuple(kernel), stride=stride, dilation=dilation)
+            out = np.sum(windows[:, :, None] * _per_channel(w, groups), axis=tuple(range(3, 3 + len(kernel))))
+            return np.reshape(out, (shape_of(x)[0], o, *counts))
+        windows = _windows(x, tuple(kernel), stride, padding, dilation, groups)
         out = matmul(_matrices(w, shape_of(x)[0], groups), windows)
         return np.reshape(out, (shape_of(x)[0], o, *counts))
 
@@ -162,9 +181,12 @@ class ConvolveInput(_Convolution):
     def compose(self, g: Any, w: Any, *, size: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         n, o, *counts = shape_of(g)
         _, c, *kernel = shape_of(w)
-        matrix = _t(_matrices(w, n, groups))
-        windows = matmul(matrix, np.reshape(g, (n, *_grouped(groups, o), math.prod(counts))))
-        windows = np.reshape(windows, (n, groups * c, *kernel, *counts))
+        if groups > c == 1:
+            many = _spread(np.reshape(g, (n, groups, o // groups, *counts)), 3, len(kernel)) * _per_channel(w, groups)
+            windows = many[:, :, 0] if o == groups else np.sum(many, axis=2)
+        else:
+            windows = matmul(_t(_matrices(w, n, groups)), np.reshape(g, (n, *_grouped(groups, o), math.prod(counts))))
+            windows = np.reshape(windows, (n, groups * c, *kernel, *counts))
         return crop_edges(fold(windows, size=padded_size(size, padding), stride=stride, dilation=dilation), padding)
 
     def vjp(self, out: Any, g: Any, w: Any, *, size: Steps, **params: Any) -> Sequence[Pullback]:
@@ -192,6 +214,11 @@ class ConvolveWeight(_Convolution):
 
     def compose(self, x: Any, g: Any, *, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Any:
         n, o, *counts = shape_of(g)
+        if shape_of(x)[1] == groups > 1:
+            many = unfold(pad_edges(x, padding), kernel=kernel, stride=stride, dilation=dilation)[:, :, None]
+            many = many * _spread(np.reshape(g, (n, groups, o // groups, *counts)), 3, len(kernel))
+            inner = tuple(range(3 + len(kernel), 3 + 2 * len(kernel)))
+            return np.reshape(np.sum(np.sum(many, axis=inner), axis=0), (o, 1, *kernel))
         windows = _windows(x, kernel, stride, padding, dilation, groups)
         rows = np.reshape(g, (n, *_grouped(groups, o), math.prod(counts)))
         return np.reshape(np.sum(matmul(rows, _t(windows)), axis=0), (o, shape_of(x)[1] // groups, *kernel))

@@ -35,6 +35,7 @@ FUNCTIONS = {
     "linear": (F.linear, X, RNG.normal(size=(5, 4)), RNG.normal(size=5)),
     "conv2d": (F.conv2d, IMAGES, FILTERS, RNG.normal(size=6)),
     "conv2d with options": (lambda x, w: F.conv2d(x, w, None, (2, 1), (1, 2), (1, 3), 2), IMAGES, GROUPED),
+    "conv2d of single channels": (lambda x, w: F.conv2d(x, w, None, (1, 2), (1, 0), (2, 1), 4), IMAGES, RNG.normal(size=(8, 1, 2, 3))),
     "conv2d same": (lambda x, w: F.conv2d(x, w, padding="same"), IMAGES, FILTERS),
     "conv2d of one image": (F.conv2d, IMAGES[0], FILTERS[:, :, :1, :1]),
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), IMAGES),
