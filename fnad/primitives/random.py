@@ -9,14 +9,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from fnad import _scipy
 from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.lowering import Scalar
-from fnad.errors import DTypeError, ShapeError
+from fnad.errors import DTypeError, ShapeError, UnsupportedError
 from fnad.kernels import draws
 from fnad.kernels._philox import rounds
 from fnad.kernels.codegen.numpy_expr import mulhi
@@ -267,6 +267,15 @@ class GammaSlope(Primitive):
         draws.gamma_slope(*flat, psi, log, *_legendre(), out.reshape(-1))
         return out[()]
 
+    def vjp(self, out: Any, *args: Any, **params: Any) -> NoReturn:
+        raise UnsupportedError(
+            "a draw of the gamma distribution has one derivative by its parameter, and no second one",
+            fix="differentiate once, or pass the parameter through fnad.stop_gradient",
+        )
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> NoReturn:
+        self.vjp(out, *args)
+
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, log: bool) -> Any:
         return self(*args, log=log) if all(batched) else self(*[a if b else a[None] for a, b in zip(args, batched, strict=True)], log=log)
 
@@ -280,6 +289,12 @@ class Orthonormal(Primitive):
     def impl(self, x: Any) -> Any:
         q, r = np.linalg.qr(x)
         return q * np.where(np.diagonal(r, axis1=-2, axis2=-1) < 0, q.dtype.type(-1), q.dtype.type(1))[..., None, :]
+
+    def vjp(self, out: Any, x: Any) -> NoReturn:
+        raise UnsupportedError("the columns of a random orthogonal matrix have no derivative")
+
+    def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any]) -> NoReturn:
+        self.vjp(out, *args)
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         return self(args[0])

@@ -195,7 +195,7 @@ def test_operations(dtype):
     exprs += [getattr(ex, op)(a, b) for op, dtypes in BINARY.items() if dtype in dtypes]
     exprs.append(ex.select(var("x2", "bool"), a, b))
     if dtype in INTEGERS:
-        exprs += [a << 3, a >> 2, a >> (ex.BITS[dtype] - 1)]
+        exprs += [a << 3, a >> 2, a >> (ex.BITS[dtype] - 1), a << 100, a >> 100, a >> -1]
     if dtype in FLOATS:
         exprs += [ex.mad(a, 2.0, b), ex.fma(a, 4.0, b)]
     condition = rng.integers(0, 2, len(x)).astype(bool)

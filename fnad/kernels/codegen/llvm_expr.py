@@ -109,8 +109,7 @@ class _Printer:
     def _shr(self, node: Expr, a: ir.Value, b: ir.Value) -> ir.Value:
         if node.dtype not in SIGNED:
             return self._shift(node, self.builder.lshr, a, b, ir.Constant(a.type, 0))
-        amount = node.args[1]
-        far = a if amount.op == "const" else self.builder.ashr(a, ir.Constant(a.type, BITS[node.dtype] - 1))
+        far = self.builder.ashr(a, ir.Constant(a.type, BITS[node.dtype] - 1))
         return self._shift(node, self.builder.ashr, a, b, far)
 
     def _shift(self, node: Expr, shift: Callable[..., ir.Value], a: ir.Value, b: ir.Value, far: ir.Value) -> ir.Value:
