@@ -92,7 +92,7 @@ class _Convolution(Bilinear):
     def batch(self, args: Sequence[Any], batched: Sequence[bool], **params: Any) -> Any:
         """Examples become images where only those are batched; otherwise they become groups."""
         size = next(shape_of(a)[0] for a, b in zip(args, batched, strict=True) if b)
-        if tuple(batched) == (True, False) and self is not convolve_weight:
+        if tuple(batched) == (True, False) and self is not convolution_weight:
             first, second = args
             out = self(np.reshape(first, (size * shape_of(first)[1], *shape_of(first)[2:])), second, **params)
             return np.reshape(out, (size, shape_of(first)[1], *shape_of(out)[1:]))
@@ -102,7 +102,7 @@ class _Convolution(Bilinear):
         full = [a if b else np.broadcast_to(a, (size, *shape_of(a))) for a, b in zip(args, batched, strict=True)]
         first, second = (self.as_channels(a) if images else _joined(a) for a, images in zip(full, self.of_images, strict=True))
         out = self(first, second, **{**params, "groups": size * params["groups"]})
-        if self is convolve_weight:
+        if self is convolution_weight:
             return np.reshape(out, (size, shape_of(out)[0] // size, *shape_of(out)[1:]))
         n, channels, *rest = shape_of(out)
         return np.moveaxis(np.reshape(out, (n, size, channels // size, *rest)), 1, 0)
@@ -122,7 +122,7 @@ def _joined(w: Any) -> Any:
     return np.reshape(w, (b * o, *rest))
 
 
-class Convolve(_Convolution):
+class Convolution(_Convolution):
     """(n, c, h, w), (o, c / groups, kh, kw) -> (n, o, oh, ow)"""
 
     def infer(self, x: Aval, w: Aval, *, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Aval:
@@ -152,10 +152,10 @@ class Convolve(_Convolution):
 
     def vjp(self, out: Any, x: Any, w: Any, **params: Any) -> Sequence[Pullback]:
         size, kernel = shape_of(x)[2:], shape_of(w)[2:]
-        return (lambda g: convolve_input(g, w, size=size, **params), lambda g: convolve_weight(x, g, kernel=kernel, **params))
+        return (lambda g: convolution_input(g, w, size=size, **params), lambda g: convolution_weight(x, g, kernel=kernel, **params))
 
 
-class ConvolveInput(_Convolution):
+class ConvolutionInput(_Convolution):
     """The transpose in the images: (n, o, oh, ow), (o, c / groups, kh, kw) -> (n, c, *size)"""
 
     def infer(self, g: Aval, w: Aval, *, size: Steps, stride: Steps, padding: Padding, dilation: Steps, groups: int) -> Aval:
@@ -191,10 +191,10 @@ class ConvolveInput(_Convolution):
 
     def vjp(self, out: Any, g: Any, w: Any, *, size: Steps, **params: Any) -> Sequence[Pullback]:
         kernel = shape_of(w)[2:]
-        return (lambda c: convolve(c, w, **params), lambda c: convolve_weight(c, g, kernel=kernel, **params))
+        return (lambda c: convolution(c, w, **params), lambda c: convolution_weight(c, g, kernel=kernel, **params))
 
 
-class ConvolveWeight(_Convolution):
+class ConvolutionWeight(_Convolution):
     """The transpose in the weight: (n, c, h, w), (n, o, oh, ow) -> (o, c / groups, *kernel)"""
 
     of_images = (True, True)
@@ -225,9 +225,9 @@ class ConvolveWeight(_Convolution):
 
     def vjp(self, out: Any, x: Any, g: Any, *, kernel: Steps, **params: Any) -> Sequence[Pullback]:
         size = shape_of(x)[2:]
-        return (lambda c: convolve_input(g, c, size=size, **params), lambda c: convolve(x, c, **params))
+        return (lambda c: convolution_input(g, c, size=size, **params), lambda c: convolution(x, c, **params))
 
 
-convolve = Convolve("convolve")
-convolve_input = ConvolveInput("convolve_input")
-convolve_weight = ConvolveWeight("convolve_weight")
+convolution = Convolution("convolution")
+convolution_input = ConvolutionInput("convolution_input")
+convolution_weight = ConvolutionWeight("convolution_weight")

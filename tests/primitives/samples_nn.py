@@ -63,7 +63,7 @@ def _(rng):
     ]
 
 
-@samples("convolve")
+@samples("convolution")
 def _(rng):
     return [
         Sample((real(rng, 2, 2, 3, 4), real(rng, 3, 2, 2, 2)), {**PLAIN, "groups": 1}),
@@ -74,7 +74,7 @@ def _(rng):
     ]
 
 
-@samples("convolve_input")
+@samples("convolution_input")
 def _(rng):
     return [
         Sample((real(rng, 2, 3, 2, 3), real(rng, 3, 2, 2, 2)), {**PLAIN, "groups": 1, "size": (3, 4)}),
@@ -85,7 +85,7 @@ def _(rng):
     ]
 
 
-@samples("convolve_weight")
+@samples("convolution_weight")
 def _(rng):
     return [
         Sample((real(rng, 2, 2, 3, 4), real(rng, 2, 3, 2, 3)), {**PLAIN, "groups": 1, "kernel": (2, 2)}),

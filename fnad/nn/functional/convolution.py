@@ -10,7 +10,7 @@ import numpy as np
 from fnad.core.aval import aval_of, shape_of
 from fnad.errors import ArgumentError, ShapeError
 from fnad.nn.functional._arguments import array, steps
-from fnad.primitives.conv import convolve, convolve_input
+from fnad.primitives.conv import convolution, convolution_input
 from fnad.primitives.windows import Padding, Steps, crop_edges, pad_edges, padded_size, span, window_counts
 from fnad.primitives.windows import fold as add_windows
 from fnad.primitives.windows import unfold as take_windows
@@ -98,7 +98,7 @@ def _convolution(name: str, rank: int, input: Any, weight: Any, bias: Any, strid
     x, w, single = _operands(name, rank, input, weight, groups)
     strides, gaps = steps(stride, "stride", 1, rank), steps(dilation, "dilation", 1, rank)
     edges = _padding(name, padding, shape_of(w)[2:], strides, gaps)
-    out = convolve(x, w, stride=strides, padding=edges, dilation=gaps, groups=int(groups))
+    out = convolution(x, w, stride=strides, padding=edges, dilation=gaps, groups=int(groups))
     return _finished(name, out, bias, shape_of(w)[0], rank, single)
 
 
@@ -238,7 +238,7 @@ def _transposed(
     if any(n + m - o < 1 for n, m, o in zip(size, more, own, strict=True)) or min(size) < 1:
         raise ShapeError(f"{name}: something must be left of the output", got={"output size": size})
     both = tuple((p, p) for p in edges)
-    out = convolve_input(x, w, size=size, stride=strides, padding=both, dilation=gaps, groups=int(groups))
+    out = convolution_input(x, w, size=size, stride=strides, padding=both, dilation=gaps, groups=int(groups))
     out = pad_edges(out, tuple((0, m - o) for m, o in zip(more, own, strict=True)))
     return _finished(name, out, bias, shape_of(w)[1] * int(groups), rank, single)
 
