@@ -39,8 +39,11 @@ class Numbers:
         return ex.var(f"s{len(self.sizes) - 1}", "i64")
 
     def literal(self, value: Any, code: str) -> Any:
-        """A scalar operand; 0, +-1 and what is no finite real number are written into the code."""
-        if code not in ("f32", "f64") or value in (0, 1, -1) or not np.isfinite(value):
+        """A scalar operand; 0, +-1, nan and what is no real number are written into the code.
+
+        Infinities are not: LLVM would make branches of a maximum over `where(mask, x, -inf)`.
+        """
+        if code not in ("f32", "f64") or value in (0, 1, -1) or np.isnan(value):
             return ex.const(value, code)
         self.literals.append(float(value))
         wide = ex.var(f"l{len(self.literals) - 1}", "f64")

@@ -517,3 +517,16 @@ def test_layers_and_leaves_of_one_kind_are_printed_once():
             lines = str(print_program("step", program)).splitlines()
             sizes.append(sum(" = " in line and line[0] == " " for line in lines))  # instructions
         assert sizes[1] < 1.5 * sizes[0]
+
+
+def test_infinities_of_the_user_are_no_constants_of_the_code():
+    """With a constant -inf, LLVM turns the maximum into branches, which are many times slower than vectors."""
+
+    def f(x, mask):
+        return np.max(np.where(mask, x, -np.inf), axis=1)
+
+    x, mask = rng.normal(size=(5, 9)).astype(np.float32), rng.random((5, 9)) < 0.5
+    mask[2] = False
+    assert np.array_equal(fnad.jit(f)(x, mask), f(x, mask))
+    (line,) = [line for line in fnad.explain(f)(x, mask).loops.splitlines() if "select" in line]
+    assert "inf" not in line
