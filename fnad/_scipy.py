@@ -25,12 +25,12 @@ def linalg() -> ModuleType:
     return scipy.linalg
 
 
-def blas_address(name: str) -> int:
-    """The address of a BLAS routine (`dgemm`, ...) in the library that SciPy carries.
+def address(module: str, name: str) -> int:
+    """The address of a routine of BLAS or LAPACK (of `cython_blas`: `dgemm`, of `cython_lapack`: `dgesv`) that SciPy carries.
 
     The extension module that exports it is loaded by itself: importing all of `scipy.linalg` takes several times longer.
     """
-    capsule = extension("scipy", "linalg.cython_blas").__pyx_capi__[name]
+    capsule = extension("scipy", f"linalg.{module}").__pyx_capi__[name]
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]

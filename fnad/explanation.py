@@ -10,7 +10,7 @@ import numpy as np
 
 from fnad.compiler.groups import Group, aligned, groups, parts, quantity, table
 from fnad.compiler.pipeline import Executable, Program
-from fnad.compiler.program import Buffer, Host
+from fnad.compiler.program import Buffer, Host, stands_alone
 from fnad.compiler.simplify import simplify
 from fnad.core.graph import compare
 from fnad.errors import UnsupportedError
@@ -57,7 +57,10 @@ class Explanation:
         self.simplified = simplify(self.graph)
         self._executable = Executable(self.simplified)
         self.groups: list[Group] = groups(self._executable.schedule.nodes)
-        self.hosts = [*(step for step in self._executable.steps if isinstance(step, Host)), *self._executable.calls]
+        self.hosts = [
+            *(step for step in self._executable.steps if isinstance(step, Host)),
+            *(c for c in self._executable.calls if stands_alone(c)),
+        ]
         self.loops = "\n\n".join(self._executable.texts)
         self.source = "\n\n\n".join(printed(p) for p in self._executable.programs)
 
@@ -115,13 +118,17 @@ class Explanation:
                 leaves of the result.
 
         Raises:
-            UnsupportedError: part of the function runs on the host, where fnad itself computes it.
+            UnsupportedError: part of the function runs on the host, where fnad itself computes it, or calls LAPACK.
         """
         e = self._executable
-        if self.hosts or len(e.programs) != 1:
+        if self.hosts or e.calls or len(e.programs) != 1:
             raise UnsupportedError(
                 "a function can be saved if all of it is compiled",
-                got={f"on the host, {h.equation.line}": h.equation.primitive.name for h in self.hosts} or {"program": "empty"},
+                got={
+                    f"{'on the host' if stands_alone(h) else 'by LAPACK'}, {h.equation.line}": h.equation.primitive.name
+                    for h in (self.hosts or e.calls)
+                }
+                or {"program": "empty"},
                 fix="save the parts before and after these operations, and call NumPy or SciPy between them",
             )
         program = e.programs[0]

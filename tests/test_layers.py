@@ -35,6 +35,7 @@ DOORS = {
         "kernels/codegen/emit.py",
         "kernels/codegen/emit_entry.py",
         "kernels/codegen/emit_blas.py",
+        "kernels/codegen/emit_lapack.py",
         "kernels/codegen/emit_matrix.py",
         "kernels/codegen/emit_product.py",
         "kernels/codegen/llvm_expr.py",

@@ -8,16 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from fnad.compiler.program import Buffer, Host, Nest, Node
+from fnad.compiler.program import Buffer, Host, Lapack, Nest, Node, stands_alone
 from fnad.core.graph import Literal
 
 
 def calls(nodes: Sequence[Node]) -> Iterator[Host]:
-    """The operations inside of loops and branches: native code calls them, where others stand between native parts."""
+    """The operations that native code calls: those inside of loops and branches, where others stand between native parts."""
     for node in nodes:
+        if isinstance(node, Lapack):
+            yield node
         if isinstance(node, Nest):
             for body in node.bodies:
-                yield from (n for n in body if isinstance(n, Host))
+                yield from (n for n in body if stands_alone(n))
                 yield from calls(body)
 
 

@@ -16,13 +16,13 @@ from fnad._blas import scipy_on_one_thread
 from fnad._threads import threads
 from fnad.compiler import host
 from fnad.compiler.groups import parts
-from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, endless, straight, touched
+from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, endless, stands_alone, straight, touched
 from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.simplify import simplify as simplify
 from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Graph, first_failure
-from fnad.errors import BoundsError
+from fnad.errors import BoundsError, ShapeError
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen.callback import OWNER, ended, register
 from fnad.kernels.codegen.entry import ARRAY, NOTHING, SCALAR, TAKEN, Code, Input, Output, entry
@@ -126,7 +126,7 @@ class Executable:
         self.programs: list[Program] = []
         self.texts: list[str] = []
         for part in cut:
-            self.steps.append(part[0] if isinstance(part[0], Host) else self._native(part, slots))
+            self.steps.append(part[0] if stands_alone(part[0]) else self._native(part, slots))
         self.sizes = np.array(schedule.numbers.sizes or [0], np.int64)
         self.literals = np.array(schedule.numbers.literals or [0], np.float64)
         self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
@@ -177,11 +177,24 @@ class Executable:
         outs = self.run(arrays)
         if outs is None:
             arrays = [np.array(x) if k in self._given else x for k, x in enumerate(arrays)]
-            constants = tuple(as_argument(x, aval_of(x)) for x in self.constants)
+            constants = self._current()
             outs = self.call(arrays, self._entry(constants), constants)
         if outs is None:
             raise TypeError("arguments of a compiled function changed while it was called")
         return outs
+
+    def _current(self) -> tuple[Any, ...]:
+        """The closed-over arrays as the program takes them."""
+        out = []
+        for (var, _), x in zip(self.graph.constants, self.constants, strict=True):
+            if x is not _UNUSED and x.shape != var.aval.shape:
+                raise ShapeError(
+                    "an array that a compiled function closes over has another shape than when the function was recorded",
+                    got={"recorded": var.aval, "now": aval_of(x)},
+                    fix="pass it as an argument, or make a new array and compile the function again",
+                )
+            out.append(x if x is _UNUSED else as_argument(x, var.aval))
+        return tuple(out)
 
     def call(self, inputs: Sequence[Any], enter: Any = None, constants: tuple[Any, ...] | None = None) -> list[Any] | None:
         """What `run` does, with a workspace and whatever else has to be done in Python."""
@@ -277,7 +290,8 @@ class Executable:
 def as_argument(x: Any, aval: Aval) -> Any:
     """A leaf as the program takes it: an aligned C-contiguous array of native byte order; a Python scalar where one was recorded."""
     if aval.shape:
-        return np.require(np.asarray(x), aval.dtype, ["C", "A"])
+        made = np.require(np.asarray(x), aval.dtype, ["C", "A"])
+        return made if made.dtype is np.dtype(aval.dtype) else made.view(aval.dtype)  # dtypes may be equal and not the same
     point = np.asarray(x, aval.dtype)
     return point.item() if aval.weak else point
 
@@ -286,7 +300,7 @@ def _native_parts(nodes: Sequence[Node], apart: bool) -> list[list[Node]]:
     """The native parts and the operations on the host, in order; the latter stand alone."""
     if apart:
         return [run for part in parts(nodes) for run in _native_parts(part, False)]
-    return [list(run) for _, run in itertools.groupby(nodes, key=lambda node: node if isinstance(node, Host) else None)]
+    return [list(run) for _, run in itertools.groupby(nodes, key=lambda node: node if stands_alone(node) else None)]
 
 
 def _between_parts(cut: Sequence[Sequence[Node]]) -> set[Buffer]:

@@ -209,7 +209,25 @@ class Host:
         return tuple(dict.fromkeys(b for b in (*self.inputs, *self.outputs) if isinstance(b, Buffer)))
 
 
+class Lapack(Host):
+    """An operation that native code computes by LAPACK; where that fails, `impl` is called, which raises.
+
+    `kernel` names the function, `numbers` are its sizes: how many matrices, rows, right-hand sides, and two steps in entries.
+    """
+
+    __slots__ = ("kernel", "numbers")
+
+    def __init__(self, equation: Any, inputs: tuple[Any, ...], outputs: tuple[Buffer, ...], kernel: str, numbers: tuple[Any, ...]) -> None:
+        super().__init__(equation, inputs, outputs)
+        self.kernel, self.numbers = kernel, numbers
+
+
 Node: TypeAlias = Loop | While | Branch | Store | Gemm | Host
+
+
+def stands_alone(node: Node) -> bool:
+    """Whether Python runs a node between native parts."""
+    return isinstance(node, Host) and not isinstance(node, Lapack)
 
 
 SHORT = 4

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from fnad.compiler import lapack
 from fnad.compiler.donate import donate
 from fnad.compiler.fuse import Fuser
 from fnad.compiler.parallel import split
-from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Loop, Node, Numbers, Store, write_short_extents
+from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Lapack, Loop, Node, Numbers, Store, write_short_extents
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.structured import branch, repeat, while_loop
 from fnad.compiler.words import lowering
@@ -173,7 +174,8 @@ class Schedule:
             (self._matmul if word.kernel == "gemm" else self._product)(homes[0], e, word.guard)
         else:
             inputs = tuple(v if isinstance(v, Literal) else self._in_memory(v) for v in e.inputs)
-            self.fuser.add(Host(e, inputs, tuple(homes)))
+            native = lapack.kernel(e, self.numbers)
+            self.fuser.add(Host(e, inputs, tuple(homes)) if native is None else Lapack(e, inputs, tuple(homes), *native))
         self.home.update(zip(e.outputs, homes, strict=True))
 
     def _target(self, v: Var, wanted: Buffer | int | None) -> Buffer:

@@ -17,7 +17,7 @@ from fnad import tree
 from fnad._config import CHANGED, option, scoped
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
 from fnad.core.finite import FINITE, level, made, worst
-from fnad.core.keep import BY_REFERENCE, Keeper
+from fnad.core.keep import BY_REFERENCE, Keeper, Referred
 from fnad.core.place import Place, at, here
 from fnad.core.primitive import Primitive
 from fnad.core.tracer import CAPTURING, Trace, Tracer, check_alive, later
@@ -151,12 +151,14 @@ class RecordTracer(Tracer):
 class RecordTrace(Trace):
     """Collects equations instead of computing."""
 
-    __slots__ = ("constants", "equations", "keeper", "numbers")
+    __slots__ = ("constants", "equations", "keeper", "numbers", "outer", "referred")
     knows_values = False
 
     def __init__(self, function: Any, keeper: Keeper | None = None) -> None:
         super().__init__("recording", function)
         self.keeper = keeper
+        self.outer = BY_REFERENCE.get()
+        self.referred = Referred()
         self.equations: list[Equation] = []
         self.constants: dict[int, tuple[Var, Any]] = {}  # by identity; the value is held, so that ids stay unique
         self.numbers = itertools.count()
@@ -183,9 +185,19 @@ class RecordTrace(Trace):
             x = self.keeper.keep(x)
         if isinstance(x, np.ndarray) and x.ndim and not any(x.strides):
             freeze(x)
+        if id(x) in self.constants and self.referred.changed(x):
+            self.constants[-next(self.numbers)] = self.constants.pop(id(x))[0], self.referred.before(x)
         if id(x) not in self.constants:
             self.constants[id(x)] = Var(aval_of(x), next(self.numbers)), x
+            if isinstance(x, np.ndarray) and self.keeper is None:
+                self.referred.meet(x)
         return self.constants[id(x)][0]
+
+    def settle(self) -> None:
+        """Constants that changed since they were used become what they were."""
+        for key, (var, x) in self.constants.items():
+            if self.referred.changed(x):
+                self.constants[key] = var, self.referred.before(x)
 
     def process(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         if not self.alive:
@@ -213,12 +225,15 @@ def freeze(x: np.ndarray[Any, Any]) -> None:
         x.base.flags.writeable = False
 
 
-def by_reference(values: list[Any]) -> list[Any]:
-    """The operands of an operation, with plain arrays as constants of the graph that is being recorded, if one is.
+def by_reference(values: list[Any], level: int) -> list[Any]:
+    """The operands of a transform's operation, with plain arrays as constants of the graph that it is recorded in, if it is.
 
-    What a transform computes from them alone is then recorded as well: it follows later changes of their contents.
+    What a transform computes from them alone is then recorded as well: it follows later changes of their contents. A recording
+    that began inside of the transform (the body of a loop) ends before it, and is none of its business.
     """
     trace = BY_REFERENCE.get()
+    while trace is not None and trace.level > level:
+        trace = trace.outer
     if trace is None or not any(isinstance(v, Tracer) for v in values):
         return values
     return [RecordTracer(trace, trace.operand(v)) if v.__class__ is np.ndarray and not v.dtype.hasobject else v for v in values]
@@ -242,6 +257,7 @@ def record(
     try:
         inputs = [trace.new(a) for a in avals]
         outputs = tuple(trace.operand(o) for o in f(*inputs))
+        trace.settle()
     except TypeError as error:
         better = later("advice").of_foreign(error)
         if better is None:

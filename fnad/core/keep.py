@@ -66,6 +66,43 @@ class Keeper:
             )
 
 
+class Referred:
+    """The plain arrays that a recording refers to: what they held when it met them, in case that changes while it lasts."""
+
+    __slots__ = ("met",)
+
+    def __init__(self) -> None:
+        self.met: dict[int, tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None, bytes, str]] = {}
+
+    def meet(self, a: np.ndarray[Any, Any]) -> None:
+        if a.flags.writeable and not a.dtype.hasobject:
+            copy = a.copy() if a.nbytes <= COPY_BYTES else None
+            self.met[id(a)] = a, copy, _glance(a), "" if copy is not None else user_line()
+
+    def changed(self, a: np.ndarray[Any, Any]) -> bool:
+        """Whether it holds something else now."""
+        return id(a) in self.met and _glance(a) != self.met[id(a)][2]
+
+    def before(self, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What it held."""
+        _, copy, _, line = self.met[id(a)]
+        if copy is None:
+            raise InPlaceError(
+                "an array was changed in place after an operation used it, while the function was recorded",
+                got={"array": f"{a.dtype}{list(a.shape)}", "used at": line},
+                fix="make a new array instead of writing into it, or copy it before the operation: x * mask.copy()",
+            )
+        return copy
+
+
+_GLANCE_BYTES, _SAMPLES = 1 << 20, 4096
+
+
+def _glance(a: np.ndarray[Any, Any]) -> bytes:
+    """The signature of an array; of one above 1 MiB, that of some of its entries."""
+    return signature(a if a.nbytes <= _GLANCE_BYTES else a.flat[:: a.size // _SAMPLES])
+
+
 def signature(a: np.ndarray[Any, Any]) -> bytes:
     """Changes when entries of an array change: words combined by xor over two periods, block by block.
 

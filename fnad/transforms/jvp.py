@@ -50,7 +50,7 @@ class JVPTrace(Trace):
             tangents.append(a.tangent if mine else None)
         if primitive.constant:
             return primitive(*values, **params)
-        values = by_reference(values)
+        values = by_reference(values, self.level)
         if CHANGED.get():
             out, tangent = watched(primitive, params, values, lambda: _push(primitive, values, tangents, params))
             watch_tangents(primitive, values, tangents, (tangent or ()) if primitive.multiple else (tangent,))

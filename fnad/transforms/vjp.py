@@ -74,7 +74,7 @@ class VJPTrace(Trace):
         values = [a.value if a.__class__ is VJPTracer and a._trace is self else a for a in args]
         if primitive.constant:
             return primitive(*values, **params)
-        values = by_reference(values)
+        values = by_reference(values, self.level)
         reads = primitive.reads
         for k, a in enumerate(values):
             if a.__class__ is np.ndarray and a is args[k] and (reads is None or k in reads):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import fnad
-from fnad.errors import ArgumentError, ConcretizationError, DTypeError
+from fnad.errors import ArgumentError, ConcretizationError, DTypeError, InPlaceError, ShapeError
 from fnad.kernels.codegen.emit import print_program
 
 rng = np.random.default_rng(0)
@@ -476,6 +476,7 @@ def test_kinds_of_arrays(tmp_path):
     mapped[:] = x
     kinds = [
         *(x, x[::-1].copy()[::-1], np.stack([x, x], 1)[:, 0], x.astype(">f8"), fields["a"], mapped),
+        *(pickle.loads(pickle.dumps(np.stack([x, x], 1)))[:, 0], x.astype(">f8").repeat(2)[::2]),
         *(x.view(np.dtype("f8").newbyteorder("=")), x.astype(np.dtype("f8", metadata={"unit": "m"}))),
     ]
     for kind in kinds:
@@ -530,3 +531,76 @@ def test_infinities_of_the_user_are_no_constants_of_the_code():
     assert np.array_equal(fnad.jit(f)(x, mask), f(x, mask))
     (line,) = [line for line in fnad.explain(f)(x, mask).loops.splitlines() if "select" in line]
     assert "inf" not in line
+
+
+def overwritten(x):
+    k = np.arange(3.0)
+    y = x * k
+    k *= 2
+    y = y + x * k
+    k[:] = 100
+    return np.sum(y * x)
+
+
+def one_hot(x):
+    mask, y = np.zeros(3), 0.0
+    for i in range(3):
+        mask[:] = 0
+        mask[i] = 1
+        y = y + x * mask * (i + 1)
+    return np.sum(y)
+
+
+@pytest.mark.parametrize("f", [overwritten, one_hot])
+def test_buffers_that_a_function_uses_again(f):
+    x = np.array([1.0, -2.0, 0.5])
+    assert fnad.jit(f)(x) == f(x)
+    want = fnad.grad(f)(x)
+    for g in (fnad.jit(fnad.grad(f)), fnad.grad(fnad.jit(f)), fnad.jit(fnad.grad(fnad.jit(f)))):
+        assert np.array_equal(g(x), want)
+
+
+def test_a_large_buffer_that_is_used_again_is_refused():
+    def f(x):
+        k = np.ones(300_000)
+        y = x * k
+        k[:] = 2
+        return y
+
+    with pytest.raises(InPlaceError, match=r"used at: .*y = x \* k"):
+        fnad.jit(f)(np.ones(300_000))
+
+
+def test_a_closed_over_array_that_was_resized_is_refused():
+    c = np.arange(6.0)
+    f = fnad.jit(lambda x: c * x)
+    x = np.ones(6)
+    f(x)
+    c.resize(2, refcheck=False)
+    with pytest.raises(ShapeError, match="closes over"):
+        f(x)
+
+
+def test_lapack_is_native_and_its_failures_have_names():
+    a = rng.normal(size=(4, 4)) + 4 * np.eye(4)
+    b = rng.normal(size=(4, 2))
+    stack = np.stack([a, 2 * a, a.T])
+    spd = a @ a.T
+    for dtype, tol in ((np.float64, 1e-10), (np.float32, 1e-3)):
+        cases = [
+            (np.linalg.solve, (a, b)), (np.linalg.solve, (a, b[:, 0])), (np.linalg.solve, (stack, b)), (np.linalg.solve, (a, np.stack([b, b]))),
+            (np.linalg.inv, (a,)), (np.linalg.inv, (stack,)), (np.linalg.cholesky, (spd,)), (np.linalg.inv, (np.ones((1, 1)),)),
+        ]  # fmt: skip
+        for f, args in cases:
+            args = [x.astype(dtype) for x in args]
+            got, want = fnad.jit(f)(*args), f(*args)
+            assert got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=tol, atol=tol)
+    assert fnad.explain(np.linalg.inv)(a).hosts == []
+    for f, bad in (
+        (np.linalg.inv, np.zeros((2, 3, 3))),
+        (np.linalg.cholesky, -np.eye(3)),
+        (lambda x: np.linalg.solve(x, x), np.zeros((2, 2))),
+    ):
+        with pytest.raises(np.linalg.LinAlgError):
+            fnad.jit(f)(bad)

@@ -283,12 +283,12 @@ def test_a_changed_carry_is_not_copied():
 
 
 def kalman(a, xs):
-    body = lambda p, x: (np.linalg.solve(a + np.outer(x, x), p) + x[0], np.linalg.solve(a, p * x))
+    body = lambda p, x: (np.linalg.solve(a + np.outer(x, x), p) + np.linalg.det(a + np.outer(x, x)), np.linalg.solve(a, p * x))
     return fnad.scan(body, np.ones(3), xs)
 
 
 def inverted(x):
-    return np.linalg.solve(np.eye(x.size) * 2, x)
+    return np.linalg.eigvalsh(np.diag(x * 0 + 2)) * x
 
 
 HOSTED = {
@@ -311,6 +311,7 @@ def test_what_is_not_compiled_is_called_out_of_the_loop(name):
     assert not any(step in explained.hosts for step in explained._executable.steps)
     names = [h.equation.primitive.name for h in explained.hosts]
     assert names
+    assert not {"solve", "inv"} & set(names)  # native: Python is called where they fail
     assert all(f"{n}, called out of a loop or branch: " in str(explained) for n in names)
     with pytest.raises(UnsupportedError, match="can be saved"):
         explained.save("unused.py")
@@ -327,13 +328,13 @@ def test_errors_come_out_of_loops():
 def test_a_loop_with_calls_can_be_interrupted():
     code = (
         "import os, signal, threading, numpy as np, fnad\n"
-        "f = fnad.jit(lambda x, n: fnad.fori_loop(0, n, lambda i, x: np.linalg.solve(np.eye(x.size), x) + 1.0, x))\n"
+        "f = fnad.jit(lambda x, n: fnad.fori_loop(0, n, lambda i, x: np.linalg.eigvalsh(np.diag(x * 0 + 1)) * x + 1.0, x))\n"
         "f(np.ones(3), 2)\n"
         "threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
         "try:\n    f(np.ones(3), 1 << 40)\n"
         "except KeyboardInterrupt:\n    print(f(np.zeros(2), 3))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.strip() == "[3. 3.]"
 
 

@@ -14,7 +14,7 @@ from llvmlite import ir
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
-from fnad.kernels.codegen.emit_product import gemm, start
+from fnad.kernels.codegen.emit_product import gemm, lapack, start
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
 
@@ -166,6 +166,8 @@ class Emitter:
             self.store(node)
         elif kind == "Host":
             self.host(node)
+        elif kind == "Lapack":
+            lapack(self, node)
         else:
             gemm(self, node)
 

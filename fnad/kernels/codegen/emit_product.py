@@ -1,4 +1,4 @@
-"""Prints matrix products: calls of the kernel, in parts where there are threads, and what a guard adds."""
+"""Prints matrix products (calls of the kernel, in parts where there are threads, and what a guard adds) and calls of LAPACK."""
 
 from __future__ import annotations
 
@@ -57,6 +57,17 @@ def part_of_gemm(e: Any, g: Any, low: ir.Value, high: ir.Value) -> None:
         call(None)
     else:
         e.each(e.b.sub(high, low), lambda i: call(e.b.add(low, i)))
+
+
+def lapack(e: Any, node: Any) -> None:
+    """Call the function of `emit_lapack`; if it fails, let Python say why."""
+    name = f"fnad_{node.kernel}"
+    function = e.module.globals.get(name) or ir.Function(e.module, ir.FunctionType(I64, [I64] * 8), name)
+    places = [e.b.ptrtoint(start(e, b), I64) for b in (*node.inputs, *node.outputs)]
+    a, b, out = places if len(places) == 3 else (places[0], ir.Constant(I64, 0), places[1])
+    failed = e.b.icmp_signed("!=", e.b.call(function, [*map(e.value, node.numbers), a, b, out]), ir.Constant(I64, 0))
+    with e.b.if_then(failed, likely=False):
+        e.host(node)
 
 
 def start(e: Any, buffer: Any) -> ir.Value:

@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import itertools
 import pathlib
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,8 @@ def native(name: str, text: str, program: Any) -> int:
             for code in ("f32", "f64"):
                 if f"gemm:{code}" in text:
                     _register_product(code)
+            for kernel in sorted(set(re.findall(r"lapack:(\w+)", text))):
+                _register_lapack(kernel)
             if "host" in text:
                 name_callback()
             if "parts" in text:
@@ -70,6 +73,14 @@ def _keep(path: pathlib.Path, code: bytes) -> None:
             cache.evict()
     except OSError:  # a full or vanished disk costs time only
         pass
+
+
+def _register_lapack(kernel: str) -> None:
+    name, code = kernel.rsplit("_", 1)
+    printer = importlib.import_module("fnad.kernels.codegen.emit_lapack")
+    products.register_lapack(printer.ROUTINES[name], code)
+    symbol = f"fnad_{kernel}"
+    _llvm.name_symbol(symbol, machine(symbol, "", lambda: str(printer.print_lapack(symbol, name, code))))
 
 
 def _register_product(code: str) -> None:

@@ -7,6 +7,7 @@ import platform
 
 from fnad import _llvm, _scipy
 
+_LETTERS = {"f32": "s", "f64": "d"}
 BY_BLAS = platform.machine().lower() not in ("x86_64", "amd64")
 """On x86-64, OpenBLAS is as fast at best, and half as fast where there is AVX-512."""
 
@@ -21,4 +22,9 @@ def printed(name: str, code: str) -> str:
 
 def register_blas(code: str) -> None:
     """Let native code call BLAS as `fnad_blas_<code>`."""
-    _llvm.name_symbol(f"fnad_blas_{code}", _scipy.blas_address({"f32": "sgemm", "f64": "dgemm"}[code]))
+    _llvm.name_symbol(f"fnad_blas_{code}", _scipy.address("cython_blas", _LETTERS[code] + "gemm"))
+
+
+def register_lapack(routine: str, code: str) -> None:
+    """Let native code call a routine of LAPACK (`gesv`, ...) as `fnad_<routine>_<code>`."""
+    _llvm.name_symbol(f"fnad_{routine}_{code}", _scipy.address("cython_lapack", _LETTERS[code] + routine))

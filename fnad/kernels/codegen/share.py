@@ -13,7 +13,14 @@ from fnad.kernels.codegen.text import describe_node
 # Names of buffers, sizes, loop variables and literals; dtypes, which look alike, stand behind a colon.
 _NAME = re.compile(r"(?<![:.\w])([bsil])(\d+)(?=_\d+\b|\b)")
 _WORTH = 1000  # characters of text, of all that look alike, which are worth a function
-_BESIDES = {"Loop": 100, "While": 100, "Branch": 100, "Gemm": 700, "Store": 0}  # what a node becomes besides its text, in characters
+_BESIDES = {
+    "Loop": 100,
+    "While": 100,
+    "Branch": 100,
+    "Gemm": 700,
+    "Lapack": 0,
+    "Store": 0,
+}  # what a node becomes besides its text, in characters
 
 
 class Pattern(NamedTuple):

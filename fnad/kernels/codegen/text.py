@@ -49,6 +49,9 @@ def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
             lines.append(f"{pad}{name} = {access(program, buffer, index)}")
         sign = {"add": "+=", "multiply": "*=", None: "="}.get(node.combine, f"{node.combine}=")
         lines.append(f"{pad}{access(program, node.buffer, node.index)} {sign} {show(node.value)}")
+    elif kind == "Lapack":
+        numbers = ",".join(map(show, node.numbers))
+        lines.append(f"{pad}lapack:{node.kernel} {numbers} {' '.join(map(whole, node.buffers))}  # host {node.number} if it fails")
     elif kind == "Host":
         lines.append(f"{pad}host {node.number} {node.equation.primitive.name} {' '.join(map(whole, node.buffers))}")
     else:
