@@ -5,7 +5,7 @@
     array([1.        , 0.54030231])
 
 Functions take and return plain arrays, in pytrees. Submodules: `fnad.nn`, `fnad.optim`, `fnad.random`, `fnad.scipy`,
-`fnad.testing` (imported on first use), `fnad.tree`, `fnad.errors`, `fnad.typing`.
+`fnad.testing`, `fnad.torch` (imported on first use), `fnad.tree`, `fnad.errors`, `fnad.typing`.
 """
 
 import importlib
@@ -44,8 +44,11 @@ if TYPE_CHECKING:
     from fnad import random as random
     from fnad import scipy as scipy
     from fnad import testing as testing
+    from fnad import torch as torch
     from fnad.caching import cache_info as cache_info
     from fnad.caching import clear_cache as clear_cache
+    from fnad.checkpoints import load as load
+    from fnad.checkpoints import save as save
     from fnad.control.cond import cond as cond
     from fnad.control.cond import switch as switch
     from fnad.control.scan import associative_scan as associative_scan
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
     from fnad.profiling import profile as profile
 
 __version__ = VERSION
-_LAZY = ("nn", "optim", "random", "scipy", "testing")
+_LAZY = ("nn", "optim", "random", "scipy", "testing", "torch")
 _FUNCTIONS = {
     "associative_scan": "control.scan",
     "cache_info": "caching",
@@ -65,8 +68,10 @@ _FUNCTIONS = {
     "cond": "control.cond",
     "explain": "explanation",
     "fori_loop": "control.while_loop",
+    "load": "checkpoints",
     "map": "control.scan",
     "profile": "profiling",
+    "save": "checkpoints",
     "scan": "control.scan",
     "switch": "control.cond",
     "while_loop": "control.while_loop",

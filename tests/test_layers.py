@@ -22,7 +22,7 @@ FLOORS = [
     {"scipy"},  # spelled on numpy's helpers
     {"transforms"},
     {"control", "jit"},
-    {"caching", "explanation", "nn", "optim", "parallel", "profiling", "testing"},
+    {"caching", "checkpoints", "explanation", "nn", "optim", "parallel", "profiling", "testing"},
     {"torch"},
     {"__init__"},
 ]

@@ -61,6 +61,9 @@ class Primitive:
     reads: frozenset[int] | None = None
     """Positions of the arguments whose contents the pullbacks read; None stands for all."""
 
+    reads_output = True
+    """Whether the pullbacks may read the contents of the output."""
+
     selective = False
     """`forward` is also told which arguments are differentiated, and its pullback receives None for outputs without a cotangent."""
 
@@ -114,6 +117,10 @@ class Primitive:
         """Output and pullbacks; overridden where the forward pass itself prepares the backward one."""
         out = self(*args, **params)
         return out, self.vjp(out, *args, **params)
+
+    def keeps(self, asked: Sequence[bool], count: int) -> tuple[tuple[int, ...], bool]:
+        """Which of `count` arguments the pullbacks of the asked ones read, and whether they read the output."""
+        return tuple(range(count) if self.reads is None else sorted(self.reads)), self.reads_output
 
     def push(self, args: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Any]:
         """Output and its tangent; overridden where one computation gives both."""

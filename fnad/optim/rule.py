@@ -74,6 +74,11 @@ class Rule:
     def decays(self) -> bool:
         return not is_zero(self.options.get("weight_decay", 0))
 
+    @functools.cached_property
+    def fields(self) -> list[str]:
+        """The fields of the state that are in use."""
+        return [f for f in self.state._fields if self.arrays.get(f, 0) is not None]
+
     @property
     def needs_params(self) -> bool:
         return self.reads_params or self.decays
@@ -112,30 +117,52 @@ class Rule:
         self._check(state, params)
         like = f"state.{state._fields[1]}" if params is None else "params"
         leaves, spec = tree.flatten(state[1] if params is None else params, is_none)
-        used = [f for f in state._fields if self.arrays.get(f, 0) is not None]
+        used = self.fields
         given = {"grads": grads, **{f"state.{f}": getattr(state, f) for f in used}}
         columns = {name: tree.flatten_as(spec, entry, name, like, is_none) for name, entry in given.items()}
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         for i, (p, row) in enumerate(zip(leaves, rows, strict=True)):
             self._check_leaf(p, row, like, i, spec)
         active = [i for i, row in enumerate(rows) if row["grads"] is not None]
-        steps = [rows[i]["state.step"] for i in active]
-        scalars = [[rows[i][f"state.{name}"] for i in active] for name in self.scalars]
-        found = self._numbers(steps, scalars, {n for i in active for n in (*shape_of(leaves[i]), aval_of(leaves[i]).size)})
+        moved = self.step(
+            [rows[i]["grads"] for i in active], [leaves[i] for i in active], {f: [rows[i][f"state.{f}"] for i in active] for f in used}
+        )
         updates: list[Any] = [None] * len(leaves)
         new = {f: [own(row[f"state.{f}"]) if row["grads"] is None else None for row in rows] for f in used}
-        body = _Body(self.formula, tuple(self.flags.items()), self.maximize, self.decay if self.decays else "", self.needs_params)
-        for i, step, n in zip(active, steps, found, strict=True):
-            row = rows[i]
-            u, *rest = self._leaf(body, n, row["grads"], leaves[i], [row.get(f"state.{f}") for f in self.arrays])
-            updates[i] = u
-            new["step"][i] = number(step + 1, np.int64)
-            for name in self.scalars:
-                new[name][i] = number(n.values[name])
-            for name, x in zip(self.arrays, rest, strict=True):
-                if name in new:
-                    new[name][i] = x
+        for k, i in enumerate(active):
+            updates[i] = moved[0][k]
+            for f in used:
+                new[f][i] = moved[1][f][k]
         return tree.unflatten(spec, updates), state._replace(**{f: tree.unflatten(spec, column) for f, column in new.items()})
+
+    def step(self, grads: list[Any], params: list[Any], state: Mapping[str, list[Any]]) -> tuple[list[Any], dict[str, list[Any]]]:
+        """One step of leaves that are known to fit and all have a gradient: their updates, and the new state.
+
+        Args:
+            grads: One array per leaf.
+            params: Likewise; they need only have the shapes where the rule does not read them.
+            state: The fields of the state that are in use, each with an entry per leaf.
+        """
+        found = self._numbers(state["step"], [state[name] for name in self.scalars], params)
+        absent = [None] * len(grads)
+        columns = [state.get(name, absent) for name in self.arrays]
+        updates: list[Any] = []
+        new: dict[str, list[Any]] = {f: [] for f in state}
+        with np.errstate(all="ignore"):
+            for n, g, p, old, *arrays in zip(found, grads, params, state["step"], *columns, strict=True):
+                u, *rest = self._leaf(self._body, n, g, p, arrays)
+                updates.append(u)
+                new["step"].append(number(old + 1, np.int64))
+                for name in self.scalars:
+                    new[name].append(number(n.values[name]))
+                for name, x in zip(self.arrays, rest, strict=True):
+                    if name in new:
+                        new[name].append(x)
+        return updates, new
+
+    @functools.cached_property
+    def _body(self) -> _Body:
+        return _Body(self.formula, tuple(self.flags.items()), self.maximize, self.decay if self.decays else "", self.needs_params)
 
     # -- what may be wrong ---------------------------------------------------------------------------------------------
 
@@ -173,7 +200,7 @@ class Rule:
 
     # -- numbers -------------------------------------------------------------------------------------------------------
 
-    def _numbers(self, steps: list[Any], scalars: list[list[Any]], lengths: set[int]) -> list[_Numbers]:
+    def _numbers(self, steps: list[Any], scalars: list[list[Any]], params: list[Any]) -> list[_Numbers]:
         """The numbers of each leaf; leaves with the same step share theirs."""
         if not any(is_traced(x) for column in (steps, *scalars) for x in column):
             known: dict[Any, _Numbers] = {}
@@ -187,7 +214,7 @@ class Rule:
             return out
         if len(steps) == 1:
             return [_Numbers(self._at(steps[0], [column[0] for column in scalars]), self.flags)]
-        return self._numbers_in_one_vector(steps, scalars, lengths)
+        return self._numbers_in_one_vector(steps, scalars, {n for p in params for n in (*shape_of(p), aval_of(p).size)})
 
     def _numbers_in_one_vector(self, steps: list[Any], scalars: list[list[Any]], lengths: set[int]) -> list[_Numbers]:
         """Traced steps are stacked, so that a compiled program holds the powers of the bias corrections once, not once per leaf.
@@ -219,14 +246,16 @@ class Rule:
 
     def _leaf(self, body: _Body, n: _Numbers, g: Array, p: Array, arrays: list[Any]) -> list[Array]:
         """Update and new arrays of one leaf."""
-        dtype = aval_of(p).dtype
+        plain = p.__class__ is g.__class__ is np.ndarray
+        dtype = p.dtype if plain else aval_of(p).dtype
         operands = [g, p if body.params else None, *arrays]
-        if dtype in KERNEL_DTYPES and aval_of(g).size >= KERNEL_SIZE and not n.traced and not any(is_traced(x) for x in operands):
+        large = plain and g.size >= KERNEL_SIZE and dtype in KERNEL_DTYPES
+        if large and not n.traced and not any(is_traced(x) for x in operands):
             new = self._compiled(body, n, dtype, operands)
         else:
-            with np.errstate(all="ignore"):
-                new = [as_array(x) for x in body(n.cast(dtype), *operands)]
-            new = [own(x) if any(x is y for y in operands) else x for x in new]
+            given = {id(x) for x in operands}
+            new = [as_array(x) for x in body(n.cast(dtype), *operands)]
+            new = [own(x) if id(x) in given else x for x in new]
         return new + [own(x) for x in arrays[len(new) - 1 :]]
 
     def _compiled(self, body: _Body, n: _Numbers, dtype: np.dtype[Any], operands: list[Any]) -> list[Array | None]:
@@ -303,3 +332,13 @@ def _program(body: _Body, names: tuple[str, ...], dtype: np.dtype[Any], shapes: 
 def optimizer(rule: Rule) -> Optimizer:
     """The pair of functions."""
     return Optimizer(rule.init, rule.update)
+
+
+def rule_of(optimizer: Optimizer) -> Rule:
+    """The rule of an optimizer that treats each leaf by itself."""
+    rule = getattr(optimizer.update, "__self__", None)
+    if not isinstance(rule, Rule):
+        raise ArgumentError(
+            "the optimizer must treat each leaf by itself", got={"update": optimizer.update}, fix="use it as init and update"
+        )
+    return rule

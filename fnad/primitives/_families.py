@@ -119,6 +119,10 @@ class Elementwise(Primitive):
         self._reads = [_reads(s) if callable(s) else () for s in slopes]
         self.reads = frozenset(r for reads in self._reads for r in reads if r >= 0)
 
+    def keeps(self, asked: Sequence[bool], count: int) -> tuple[tuple[int, ...], bool]:
+        reads = {r for wanted, reads in zip(asked, self._reads, strict=True) if wanted for r in reads}
+        return tuple(sorted(reads - {-1})), -1 in reads
+
     def infer(self, *avals: Aval) -> Aval:
         shape = broadcast_shapes(self.name, *avals)
         if isinstance(self.function, np.ufunc):
@@ -191,6 +195,11 @@ class Linear(Primitive):
     Members state `infer`, `impl`, the transpose as `vjp`, and `batch`.
     """
 
+    reads_output = False
+
+    def keeps(self, asked: Sequence[bool], count: int) -> tuple[tuple[int, ...], bool]:
+        return tuple(range(1, count) if self.reads is None else sorted(self.reads)), False
+
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return None if tangents[0] is None else self(tangents[0], *args[1:], **params)
 
@@ -200,6 +209,9 @@ class Bilinear(Primitive):
 
     Members state `infer`, `impl`, the two transposes as `vjp`, and `batch`.
     """
+
+    def keeps(self, asked: Sequence[bool], count: int) -> tuple[tuple[int, ...], bool]:
+        return tuple(k for k in range(count) if asked[1 - k]), False
 
     def jvp(self, out: Any, args: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         (a, b), (ta, tb) = args, tangents

@@ -135,6 +135,7 @@ class Where(Primitive):
     """x where the condition holds, y elsewhere; the three broadcast together."""
 
     reads = frozenset({0})
+    reads_output = False
 
     def infer(self, condition: Aval, x: Aval, y: Aval) -> Aval:
         shape = broadcast_shapes(self.name, condition, x, y)

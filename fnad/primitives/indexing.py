@@ -141,6 +141,9 @@ class StaticSpread(Linear):
 class StaticSet(Primitive):
     """A copy of x with other values at a static index."""
 
+    reads = frozenset()
+    reads_output = False
+
     def infer(self, x: Aval, v: Aval, *, index: Static) -> Aval:
         _check_values(self, v, selected_shape(x.shape, index))
         return Aval(x.shape, x.dtype, all_weak(x, v) and not x.shape)
@@ -249,6 +252,11 @@ class Update(Primitive):
 class AddAt(Update):
     """x plus values at index arrays; values at repeated positions add up."""
 
+    reads_output = False
+
+    def keeps(self, asked: Sequence[bool], count: int) -> tuple[tuple[int, ...], bool]:
+        return tuple(range(2, count)), False
+
     def impl(self, x: Any, v: Any, *indices: Any, axis: int) -> Any:
         out = np.array(x, order="C")
         scatter.add_at(out, indices, axis, v)
@@ -269,6 +277,11 @@ class AddAt(Update):
 
 class SetAt(Update):
     """x with values at index arrays; at repeated positions the last one (in C order) stays."""
+
+    reads_output = False
+
+    def keeps(self, asked: Sequence[bool], count: int) -> tuple[tuple[int, ...], bool]:
+        return tuple(range(2, count)), False
 
     def impl(self, x: Any, v: Any, *indices: Any, axis: int) -> Any:
         out = np.array(x, order="C")

@@ -120,6 +120,9 @@ class Cast(Linear):
 class Concatenate(Primitive):
     """Arrays that differ in the size of `axis` at most, one after the other along it."""
 
+    reads = frozenset()
+    reads_output = False
+
     def infer(self, *arrays: Aval, axis: int) -> Aval:
         first, *others = (a.shape[:axis] + a.shape[axis + 1 :] for a in arrays)
         if any(shape != first for shape in others):
@@ -156,6 +159,9 @@ class Concatenate(Primitive):
 
 class Stack(Primitive):
     """Arrays of one shape, side by side along a new axis."""
+
+    reads = frozenset()
+    reads_output = False
 
     def infer(self, *arrays: Aval, axis: int) -> Aval:
         shape = arrays[0].shape

@@ -1,0 +1,144 @@
+"""Whole functions as one node: the function and its pullback are native programs.
+
+Eager operations cost a few microseconds each, whatever their size. A layer or a loss is known as a whole, so `fnad.jit` compiles it and
+its pullback when it is first called with some options and some dtypes; sizes may change. The pullback computes anew what it needs of the
+forward pass, so a node keeps the arguments alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.core.graph import make_graph
+from fnad.core.primitive import Joint, Primitive
+from fnad.core.tracer import Tracer
+from fnad.jit import jit
+from fnad.torch import _views
+from fnad.torch._call import run
+from fnad.torch._mode import STATE
+from fnad.torch._tape import Edge, Node
+from fnad.torch._tensor import Tensor, make
+from fnad.transforms.vjp import vjp
+
+
+class _Slot:
+    """Stands for a tensor among the arguments."""
+
+    def __repr__(self) -> str:
+        return "tensor"
+
+
+SLOT = _Slot()
+
+
+class Fused(Primitive):
+    """A function of arrays with given options, compiled.
+
+    Args:
+        function: The function.
+        args: Its positional arguments, with `SLOT` in place of arrays.
+        kwargs: Its keyword arguments, likewise.
+        asked: The numbers of the arrays that are differentiated.
+    """
+
+    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: tuple[Any, ...], asked: tuple[int, ...]) -> None:
+        super().__init__(function.__name__, register=False)
+
+        def call(*arrays: Any) -> Any:
+            given = iter(arrays)
+            return function(*[next(given) if a is SLOT else a for a in args], **{k: next(given) if v is SLOT else v for k, v in kwargs})
+
+        def pull(g: Any, *arrays: Any) -> Any:
+            def of(*moving: Any) -> Any:
+                full = list(arrays)
+                for i, x in zip(asked, moving, strict=True):
+                    full[i] = x
+                return call(*full)
+
+            return vjp(of, *[arrays[i] for i in asked])[1](g)
+
+        self.call, self.pull, self.asked = call, pull, asked
+        self.run_forward, self.run_backward = jit(call), jit(pull)
+        self.read: tuple[int, ...] | None = None
+        """Which arrays the pullback reads; known after the first call."""
+
+    def find_read(self, g: Any, values: Sequence[Any]) -> tuple[int, ...]:
+        graph = make_graph(self.pull)(np.zeros(np.shape(g), g.dtype), *values)
+        live = {id(x) for x in graph.outputs}
+        for e in reversed(graph.equations):
+            if any(id(x) in live for x in e.outputs):
+                live.update(id(x) for x in e.inputs)
+        self.read = tuple(k for k, x in enumerate(graph.inputs[1:]) if id(x) in live)
+        return self.read
+
+    def forward(self, args: Sequence[Any], params: dict[str, Any]) -> tuple[Any, Joint]:
+        """For derivatives of derivatives, where the arguments are traced: operation by operation."""
+
+        def of(*moving: Any) -> Any:
+            full = list(args)
+            for i, x in zip(self.asked, moving, strict=True):
+                full[i] = x
+            return self.call(*full)
+
+        out, pull = vjp(of, *[args[i] for i in self.asked])
+        return out, Joint(lambda g: self.spread(pull(g), len(args)))
+
+    def spread(self, answers: Sequence[Any], count: int) -> list[Any]:
+        out: list[Any] = [None] * count
+        for i, x in zip(self.asked, answers, strict=True):
+            out[i] = x
+        return out
+
+    def answer(self, values: list[Any], g: Any) -> list[Any]:
+        return self.spread(self.run_backward(g, *values), len(values))
+
+
+@functools.lru_cache(maxsize=1024)
+def _program(function: Any, args: tuple[Any, ...], kwargs: tuple[Any, ...], kinds: tuple[Any, ...], asked: tuple[int, ...]) -> Fused:
+    """`kinds` keeps equal options of different types (1 and True, 0.0 and -0.0) apart."""
+    return Fused(function, args, kwargs, asked)
+
+
+def fused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of tensors that a function of arrays is, as one node."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+        values: list[Any] = []
+        edges: list[Edge] = []
+        asked: list[int] = []
+        for t in tensors:
+            if t._view is not None:
+                _views.refresh(t)
+            data = t._data
+            if isinstance(data, Tracer):
+                return run(function, args, kwargs)
+            values.append(data)
+            if t._req and STATE.recording:
+                asked.append(len(edges))
+                edges.append((t if t._node is None else t._node, t._k))
+            else:
+                edges.append(None)
+        statics = tuple([SLOT if isinstance(a, Tensor) else a for a in args])
+        named = tuple([(k, SLOT if isinstance(v, Tensor) else v) for k, v in kwargs.items()]) if kwargs else ()
+        kinds = tuple([repr(a) for a in statics if a is not SLOT] + [repr(v) for _, v in named if v is not SLOT])
+        try:
+            program = _program(function, statics, named, kinds, tuple(asked))
+        except TypeError:  # an option that is no key
+            return run(function, args, kwargs)
+        out = program.run_forward(*values)
+        result = make(out if out.__class__ is np.ndarray else np.asarray(out))
+        if asked:
+            node = Node(program, {}, edges, Joint(functools.partial(program.answer, values)), out.dtype)
+            read = program.read if program.read is not None else program.find_read(out, values)
+            node.guards = [(tensors[k]._counter, tensors[k]._counter[0]) for k in read]
+            node.saved = values, [t._counter for t in tensors]
+            result._node, result._req = node, True
+        return result
+
+    return call

@@ -1,0 +1,3 @@
+"""`torch.utils`."""
+
+from fnad.torch.utils import data as data

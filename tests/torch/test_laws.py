@@ -1,0 +1,269 @@
+"""Laws: broadcasting, accumulation, equality with the pure face, memory that is not shared."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import fnad
+import fnad.torch as torch
+from fnad.errors import UnknownNameError
+from fnad.torch import nn
+
+OPERATIONS = {
+    "add": (torch.add, np.add),
+    "mul": (torch.mul, np.multiply),
+    "sub": (torch.sub, np.subtract),
+    "maximum": (torch.maximum, np.maximum),
+    "atan2": (torch.atan2, np.arctan2),
+}
+shapes = hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, min_side=0, max_side=3)
+
+
+@given(shapes, st.sampled_from(sorted(OPERATIONS)), st.sampled_from([np.float32, np.float64]), st.integers(0, 99))
+def test_broadcasting_as_the_pure_face(shapes, name, dtype, seed):
+    rng = np.random.default_rng(seed)
+    a, b = (rng.uniform(0.5, 2, s).astype(dtype) for s in shapes.input_shapes)
+    ours, pure = OPERATIONS[name]
+    x, y = torch.tensor(a, requires_grad=True), torch.tensor(b, requires_grad=True)
+    out = ours(x, y)
+    out.sum().backward()
+    wanted = fnad.grad(lambda a, b: np.sum(pure(a, b)), argnums=(0, 1))(a, b)
+    assert out.shape == shapes.result_shape
+    for t, g in zip((x, y), wanted, strict=True):
+        assert t.grad.dtype == t.dtype
+        np.testing.assert_array_equal(t.grad.numpy(), g)
+        assert t.grad.shape == t.shape
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 99))
+def test_gradients_of_parts_add_up_to_that_of_the_whole(rows, part, seed):
+    rng = np.random.default_rng(seed)
+    x, y = torch.tensor(rng.normal(size=(rows, 3))), torch.tensor(rng.normal(size=(rows, 2)))
+    model = nn.Linear(3, 2).double()
+    nn.functional.mse_loss(model(x), y).backward()
+    whole = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    for xs, ys in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=part):
+        (nn.functional.mse_loss(model(xs), ys) * len(xs) / rows).backward()
+    for p, w in zip(model.parameters(), whole, strict=True):
+        np.testing.assert_allclose(p.grad.numpy(), w.numpy(), rtol=1e-12, atol=1e-12)
+
+
+OPTIMIZERS = {
+    "SGD": {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.01, "nesterov": True},
+    "Adam": {"lr": 0.01, "amsgrad": True},
+    "AdamW": {"lr": 0.01},
+    "Adamax": {},
+    "NAdam": {},
+    "RAdam": {},
+    "Adagrad": {"lr": 0.1},
+    "Adadelta": {},
+    "RMSprop": {"momentum": 0.9, "centered": True},
+    "Rprop": {},
+    "ASGD": {},
+}
+
+
+@given(st.sampled_from(sorted(OPTIMIZERS)), st.sampled_from([np.float32, np.float64]), st.integers(0, 99), st.booleans())
+def test_a_step_is_the_pure_update_bit_for_bit(name, dtype, seed, maximize):
+    rng = np.random.default_rng(seed)
+    params = [rng.normal(size=s).astype(dtype) for s in ((3, 2), (), (0,), (50, 60))]
+    tensors = [torch.tensor(p, requires_grad=True) for p in params]
+    options = {**OPTIMIZERS[name], "maximize": maximize}
+    optimizer = getattr(torch.optim, name)(tensors, **options)
+    pure = getattr(fnad.optim, name.lower())(**options)
+    state = pure.init(params)
+    for _ in range(3):
+        grads = [rng.normal(size=p.shape).astype(dtype) for p in params]
+        for t, g in zip(tensors, grads, strict=True):
+            t.grad = torch.tensor(g)
+        optimizer.step()
+        updates, state = pure.update(grads, state, params)
+        params = fnad.optim.apply_updates(params, updates)
+    for i, (t, p) in enumerate(zip(tensors, params, strict=True)):
+        np.testing.assert_array_equal(t.detach().numpy(), p)
+        for field in state._fields:
+            column = getattr(state, field)
+            if column is not None:
+                np.testing.assert_array_equal(optimizer.state[t][field].numpy(), column[i])
+
+
+@given(st.integers(0, 99), st.sampled_from([(torch.float32, 1e-6), (torch.float64, 1e-12)]))
+def test_training_as_the_pure_face(seed, precision):
+    dtype, tolerance = precision
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(dtype)
+    x, y = torch.randn(5, 3, dtype=dtype), torch.randint(0, 2, (5,))
+    params = {k: v.numpy().copy() for k, v in model.state_dict().items()}
+    F = fnad.nn.functional
+
+    def loss_fn(p):
+        h = np.tanh(F.linear(x.numpy(), p["0.weight"], p["0.bias"]))
+        return F.cross_entropy(F.linear(h, p["2.weight"], p["2.bias"]), y.numpy())
+
+    optimizer, pure = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9), fnad.optim.sgd(lr=0.1, momentum=0.9)
+    state = pure.init(params)
+    for _ in range(4):
+        optimizer.zero_grad()
+        nn.CrossEntropyLoss()(model(x), y).backward()
+        optimizer.step()
+        updates, state = pure.update(fnad.grad(loss_fn)(params), state, params)
+        params = fnad.optim.apply_updates(params, updates)
+    for name, p in model.state_dict().items():
+        np.testing.assert_allclose(p.numpy(), params[name], rtol=tolerance, atol=tolerance)
+
+
+@given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4), elements=st.floats(-5, 5)), st.data())
+def test_basic_indexing_is_a_view_and_its_gradient_lies_there(a, data):
+    index = data.draw(hnp.basic_indices(a.shape, allow_newaxis=True).filter(lambda i: _forward(i)))
+    x = torch.from_numpy(a.copy())
+    view = x[index]
+    np.testing.assert_array_equal(view.numpy(), a[index])
+    view.fill_(7.0)
+    expected = a.copy()
+    expected[index] = 7.0
+    np.testing.assert_array_equal(x.numpy(), expected)
+    leaf = torch.tensor(a, requires_grad=True)
+    leaf[index].sum().backward()
+    ones = np.zeros_like(a)
+    ones[index] = 1
+    np.testing.assert_array_equal(leaf.grad.numpy(), ones)
+
+
+def _forward(index):
+    items = index if isinstance(index, tuple) else (index,)
+    return all(not isinstance(i, slice) or i.step is None or i.step > 0 for i in items)
+
+
+def test_memory_is_shared_where_pytorch_shares_it_and_nowhere_else():
+    a = np.zeros(3)
+    x = torch.from_numpy(a)
+    a[0] = 1
+    assert x.tolist() == [1, 0, 0]
+    assert x.numpy() is a
+    assert np.shares_memory(np.from_dlpack(x), a)
+    assert not np.shares_memory(torch.tensor(a).numpy(), a)
+    w = torch.tensor([1.0, 1.0], requires_grad=True)
+    b = torch.tensor([1.0, 1.0], requires_grad=True)
+    g = torch.ones(2)
+    (w + b).backward(g)
+    w.grad[0] = 9.0
+    assert b.grad.tolist() == [1, 1]
+    assert g.tolist() == [1, 1]
+    y = torch.nn.functional.dropout(x, 0.5, training=False)
+    assert y is x
+
+
+def test_a_graph_goes_with_what_came_out_of_it():
+    x = torch.ones(1000, requires_grad=True)
+    middle = x * 2
+    array = weakref.ref(middle._data)
+    out = (middle + 1).sum()
+    del middle
+    gc.collect()
+    assert array() is None, "an addition keeps its operand"
+    y = (x * 3).exp()
+    node = weakref.ref(y.grad_fn)
+    y.sum().backward()
+    del y
+    gc.collect()
+    assert node() is None
+    out.backward()
+    assert x.grad[0].item() == pytest.approx(2 + 3 * np.exp(3), rel=1e-5)
+
+
+def test_a_long_chain_needs_no_recursion():
+    x = torch.tensor(1.0, requires_grad=True)
+    y = x
+    for _ in range(20_000):
+        y = y + 1
+    y.backward()
+    assert x.grad.item() == 1
+
+
+def test_an_error_inside_leaves_nothing_behind():
+    x = torch.tensor([1.0], requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        y.backward()
+    assert torch.is_grad_enabled()
+    x.sum().backward()
+    assert x.grad.tolist() == [1.0]
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: torch.vander,
+        lambda: nn.functional.grid_sample,
+        lambda: nn.Fold3d,
+        lambda: torch.optim.Lamb,
+        lambda: torch.ones(1).unfold_copy,
+    ],
+)
+def test_what_is_absent_says_so_by_name(ask):
+    with pytest.raises(UnknownNameError, match=r"(vander|grid_sample|Fold3d|Lamb|unfold_copy) does not exist"):
+        ask()
+
+
+def test_random_streams_repeat():
+    torch.manual_seed(3)
+    first = [torch.rand(2), torch.randn(2), torch.randint(0, 9, (3,)), torch.randperm(5), nn.Linear(2, 2).weight.detach()]
+    state = torch.get_rng_state()
+    more = torch.randn(3)
+    torch.manual_seed(3)
+    again = [torch.rand(2), torch.randn(2), torch.randint(0, 9, (3,)), torch.randperm(5), nn.Linear(2, 2).weight.detach()]
+    assert all(torch.equal(a, b) for a, b in zip(first, again, strict=True))
+    torch.set_rng_state(state)
+    assert torch.equal(more, torch.randn(3))
+
+
+def test_dropout_keeps_the_mean_and_stops_in_evaluation():
+    torch.manual_seed(0)
+    layer = nn.Dropout(0.25)
+    x = torch.ones(100_000, requires_grad=True)
+    y = layer(x)
+    y.sum().backward()
+    assert set(y.unique().tolist()) == {0.0, np.float32(1 / 0.75).item()}
+    assert abs(y.mean().item() - 1) < 0.01
+    assert torch.equal(x.grad, y.detach())
+    assert torch.equal(layer.eval()(x), x)
+
+
+def test_state_of_an_optimizer_travels():
+    def make():
+        torch.manual_seed(0)
+        model = nn.Linear(3, 2)
+        return model, torch.optim.Adam(model.parameters(), lr=0.1)
+
+    def step(model, optimizer):
+        optimizer.zero_grad()
+        model(torch.ones(1, 3)).sum().backward()
+        optimizer.step()
+
+    one, first = make()
+    step(one, first)
+    two, second = make()
+    two.load_state_dict(one.state_dict())
+    second.load_state_dict(first.state_dict())
+    step(one, first)
+    step(two, second)
+    assert all(torch.equal(p, q) for p, q in zip(one.parameters(), two.parameters(), strict=True))
+
+
+def test_zero_learning_rate_changes_the_state_alone():
+    model = nn.Linear(2, 1)
+    before = [p.detach().clone() for p in model.parameters()]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0, momentum=0.9)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert all(torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
+    assert optimizer.state[model.weight]["momentum_buffer"].tolist() == [[1.0, 1.0]]
