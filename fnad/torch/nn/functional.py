@@ -1,25 +1,32 @@
-"""`torch.nn.functional`: the functions of `fnad.nn.functional`, of tensors; those that draw or keep statistics are written out here."""
+"""`torch.nn.functional`: the functions of `fnad.nn.functional`, of tensors.
+
+Those that draw take their keys from `torch.manual_seed`'s generator; those that change their arguments in PyTorch do so here.
+"""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, DTypeError, UnknownNameError
+from fnad.errors import ArgumentError, UnknownNameError
 from fnad.nn import functional as pure
-from fnad.torch._call import lift, run
+from fnad.torch._call import changed, lift, run
 from fnad.torch._fused import fused
 from fnad.torch._operators import sigmoid as sigmoid
 from fnad.torch._operators import tanh as tanh
 from fnad.torch._random import default_generator
 from fnad.torch._tensor import make, method
 
-_linear = fused(pure.linear)
+_linear, _relu = fused(pure.linear), fused(pure.relu)
 cross_entropy, nll_loss, mse_loss = fused(pure.cross_entropy), fused(pure.nll_loss), fused(pure.mse_loss)
-layer_norm, gelu, silu, softplus = fused(pure.layer_norm), fused(pure.gelu), fused(pure.silu), fused(pure.softplus)
-_relu = fused(pure.relu)
+l1_loss, smooth_l1_loss, huber_loss = fused(pure.l1_loss), fused(pure.smooth_l1_loss), fused(pure.huber_loss)
+binary_cross_entropy = fused(pure.binary_cross_entropy)
+binary_cross_entropy_with_logits = fused(pure.binary_cross_entropy_with_logits)
+layer_norm, gelu, softplus = fused(pure.layer_norm), fused(pure.gelu), fused(pure.softplus)
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
@@ -48,57 +55,52 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     return _linear(input, weight, bias)
 
 
-def _mask(input: Any, shape: tuple[int, ...], p: float) -> Any:
-    """1 / (1 - p) with probability 1 - p, else 0."""
-    if not 0 <= p <= 1:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+def draw_key(generator: Any = None) -> np.ndarray[Any, Any]:
+    """A key of `fnad.random` from the stream that `torch.manual_seed` begins."""
+    g = default_generator if generator is None else generator
+    return g.numpy.integers(0, 2**64, 2, np.uint64)
+
+
+def _key_for(input: Any, name: str) -> Any:
     if isinstance(input._data, Tracer):
         raise ArgumentError(
-            "dropout in training mode draws numbers, which a compiled or transformed function would draw once",
-            fix="call module.eval(), or write fnad.nn.functional.dropout with a key",
+            f"{name} draws numbers in training mode, which a compiled function would draw once",
+            fix=f"call module.eval(), or write fnad.nn.functional.{name} with a key",
         )
-    keep = default_generator.numpy.random(shape, np.float32) >= p
-    return make((keep / (1 - p) if p < 1 else keep * 0.0).astype(input._data.dtype))
+    return make(draw_key())
 
 
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Entries set to 0 with probability p, the others divided by 1 - p; the input itself if not training.
+def _drops(name: str, trains: bool = True) -> Callable[..., Any]:
+    function = fused(getattr(pure, name))
 
-    Reference: `torch.nn.functional.dropout`; the stream of random numbers is fnad's.
-    """
-    if not training or p == 0:
-        return input
-    mask = _mask(input, input._data.shape, p)
-    return input.mul_(mask) if inplace else input * mask
+    def drop(input: Any, p: float = 0.5, training: bool = trains, inplace: bool = False) -> Any:
+        if not 0 <= p <= 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+        if not training or p == 0:
+            return input
+        key = _key_for(input, name)
+        if inplace:
+            return changed(input, lambda x: function(x, float(p), True, key=key), (), {})
+        return function(input, float(p), True, key=key)
 
-
-def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False) -> Any:
-    """Whole channels set to 0: see `dropout`."""
-    if not training or p == 0:
-        return input
-    shape = input._data.shape
-    mask = _mask(input, (*shape[:2], *(1,) * (len(shape) - 2)), p)
-    return input.mul_(mask) if inplace else input * mask
+    drop.__name__ = name
+    drop.__doc__ = f"`fnad.nn.functional.{name}`; the input itself if not training. Reference: `torch.nn.functional.{name}`."
+    return drop
 
 
-dropout1d = dropout3d = dropout2d
+dropout, dropout1d, dropout2d, dropout3d = _drops("dropout"), _drops("dropout1d"), _drops("dropout2d"), _drops("dropout3d")
+alpha_dropout, feature_alpha_dropout = _drops("alpha_dropout", False), _drops("feature_alpha_dropout", False)
 
 
-def _normalized(x: Any, weight: Any, bias: Any, eps: float) -> Any:
-    channels = (-1, *(1,) * (x.ndim - 2))
-    axes = (0, *range(2, x.ndim))
-    mean = np.mean(x, axis=axes, keepdims=True)
-    centred = x - mean
-    out = centred / np.sqrt(np.mean(centred * centred, axis=axes, keepdims=True) + eps)
-    out = out if weight is None else out * np.reshape(weight, channels)
-    return out if bias is None else out + np.reshape(bias, channels)
+def gumbel_softmax(logits: Any, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
+    """Softmax of logits with noise. Reference: `torch.nn.functional.gumbel_softmax`."""
+    return run(pure.gumbel_softmax, (logits, tau, hard, dim), {"key": _key_for(logits, "gumbel_softmax")})
 
 
-def _with_statistics(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
-    channels = (-1, *(1,) * (x.ndim - 2))
-    out = (x - np.reshape(mean, channels)) / np.sqrt(np.reshape(variance, channels) + eps)
-    out = out if weight is None else out * np.reshape(weight, channels)
-    return out if bias is None else out + np.reshape(bias, channels)
+def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Any:
+    """Leaky relu with random slopes in training. Reference: `torch.nn.functional.rrelu`."""
+    key = _key_for(input, "rrelu") if training else None
+    return run(pure.rrelu, (input, lower, upper, training), {"key": key})
 
 
 def batch_norm(
@@ -110,65 +112,34 @@ def batch_norm(
     Reference: `torch.nn.functional.batch_norm`.
     """
     x = input._data
-    if not training:
-        mean, variance = make(running_mean._data), make(running_var._data)
-        return run(_with_statistics, (input, mean.clone(), variance.clone(), weight, bias, eps), {}, "batch_norm")
-    count = x.size // x.shape[1]
-    if count < 2:
+    if training and x.size // max(x.shape[1], 1) < 2:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
-    if running_mean is not None:
-        axes = (0, *range(2, x.ndim))
-        for running, new in ((running_mean, np.mean(x, axis=axes)), (running_var, np.var(x, axis=axes, ddof=1))):
-            running._data = ((1 - momentum) * running._data + momentum * new).astype(running._data.dtype)
-            running._counter[0] += 1
-    return run(_normalized, (input, weight, bias, eps), {}, "batch_norm")
-
-
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
-    """1 at the place that each number names, 0 elsewhere."""
-    labels = tensor._data
-    if labels.dtype.kind not in "iu":
-        raise DTypeError("one_hot is only applicable to index tensor of type LongTensor", got={"dtype": tensor.dtype})
-    n = int(labels.max()) + 1 if num_classes == -1 else num_classes
-    if labels.size and (labels.min() < 0 or labels.max() >= n):
-        raise RuntimeError("Class values must be non-negative and smaller than num_classes.")
-    return make((labels[..., None] == np.arange(n)).astype(np.int64))
-
-
-def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """The rows of a table at given numbers; the row `padding_idx` gets no gradient."""
-    index = input._data
-    rows = weight._data.shape[0]
-    if index.size and (index.min() < 0 or index.max() >= rows):
-        raise IndexError("index out of range in self")
-    out = weight[input]
-    if padding_idx is None:
+    running = [None if t is None else t._data for t in (running_mean, running_var)]  # not looked at later: they may change
+    if not training:
+        running = [None if a is None else a.copy() for a in running]
+    out = run(pure.batch_norm, (input, *running, weight, bias, training, momentum, eps), {})
+    if not isinstance(out, tuple):
         return out
-    pad = (index == padding_idx % rows)[..., None]
-    return out.detach().where(make(pad), out)
-
-
-def pad(input: Any, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
-    """Entries added at the ends of the last axes: `(left, right)` of the last, then of the one before, and so on."""
-    widths = [(0, 0)] * input._data.ndim
-    for k in range(len(pad) // 2):
-        widths[-1 - k] = pad[2 * k], pad[2 * k + 1]
-    if mode == "constant":
-        return run(np.pad, (input, widths), {"constant_values": 0 if value is None else value}, "pad")
-    modes = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
-    return run(np.pad, (input, widths), {"mode": modes[mode]}, "pad")
+    out, *new = out
+    for t, value in zip((running_mean, running_var), new, strict=True):
+        t._data = value._data if isinstance(value._data, Tracer) else value._data.astype(t._data.dtype, copy=False)
+        t._counter[0] += 1
+    return out
 
 
 @method()
-def softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Any:
+def softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """exp(x) / sum(exp(x)) along an axis."""
-    return run(pure.softmax, (input if dtype is None else input.to(dtype), dim), {})
+    return _softmax(input if dtype is None else input.to(dtype), dim)
 
 
 @method()
-def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Any:
+def log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """The logarithm of the softmax along an axis."""
-    return run(pure.log_softmax, (input if dtype is None else input.to(dtype), dim), {})
+    return _log_softmax(input if dtype is None else input.to(dtype), dim)
+
+
+_softmax, _log_softmax = fused(pure.softmax), fused(pure.log_softmax)
 
 
 def __getattr__(name: str) -> Any:
@@ -181,5 +152,11 @@ def __getattr__(name: str) -> Any:
             f"torch.nn.functional.{name} does not exist in fnad.torch",
             fix="compose it from other functions; docs/torch.md lists what there is",
         )
-    globals()[name] = lifted = lift(found)
+    function = lift(found)
+
+    @functools.wraps(found)
+    def lifted(*args: Any, inplace: bool = False, **kwargs: Any) -> Any:
+        return changed(args[0], function, args[1:], kwargs) if inplace else function(*args, **kwargs)
+
+    globals()[name] = lifted
     return lifted
