@@ -55,6 +55,8 @@ def page() -> str:
     parts += [f"- [`fnad.errors.{c.__name__}`](errors.md#{c.__name__.lower()}): {summary(c)}" for c in error_classes()]
     parts.append("\n## fnad.numpy { #fnad.numpy }\n")
     parts.append("What NumPy functions mean for traced values; see [Supported functions](supported.md). There is nothing to call here.\n")
+    parts.append("## fnad.torch { #fnad.torch }\n")
+    parts.append("PyTorch's interface under PyTorch's names; see [Coming from PyTorch](torch.md).\n")
     parts.append("## fnad.typing { #fnad.typing }\n")
     parts.append("Type aliases for annotations: " + ", ".join(f"`{n}`" for n in public_names(fnad.typing)) + ".\n")
     return "\n".join(parts)

@@ -90,5 +90,17 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    hidden = {"Any", "TYPE_CHECKING", "importlib", "caching", "core", "explanation", "kernels", "primitives", "profiling", "transforms"}
+    hidden = {
+        "Any",
+        "TYPE_CHECKING",
+        "importlib",
+        "caching",
+        "checkpoints",
+        "core",
+        "explanation",
+        "kernels",
+        "primitives",
+        "profiling",
+        "transforms",
+    }
     return sorted(name for name in {*globals(), *_LAZY, *_FUNCTIONS} - hidden if not name.startswith("_") or name.endswith("__"))

@@ -72,6 +72,13 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
         FileNotFoundError: there is no such file.
         ArgumentError: the file is damaged, or was not written by `save`.
         TreeError: it has a named tuple that is not known, or does not fit `like`.
+
+    Example:
+        >>> import os, tempfile, numpy as np, fnad
+        >>> path = os.path.join(tempfile.mkdtemp(), "state.npz")
+        >>> fnad.save(path, fnad.optim.sgd(0.1).init({"w": np.zeros(2)}))
+        >>> fnad.load(path)
+        SGDState(step={'w': array(0)}, momentum_buffer={'w': array([0., 0.])})
     """
     path = os.fspath(path)
     with open(path, "rb") as f:
@@ -86,7 +93,7 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     if not head.startswith(b"PK"):
         raise ArgumentError("the file is damaged, or was not written by fnad.save", got={"path": path, "begins with": head})
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as f, np.load(f, allow_pickle=False) as archive:
             if _STRUCTURE not in archive.files:
                 raise ArgumentError("the file was not written by fnad.save", got={"path": path}, fix="np.load reads it")
             described = json.loads(str(archive[_STRUCTURE]))

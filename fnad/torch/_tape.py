@@ -32,6 +32,8 @@ _NAMES = {
     "power": "Pow",
     "absolute": "Abs",
     "static_index": "Select",
+    "guarded_multiply": "Mul",
+    "matmul": "Mm",
 }
 
 Edge = tuple[Any, int] | None
