@@ -117,7 +117,6 @@ NAMES = {
     "Tensor": "plain NumPy arrays: np.array(...)",
     "tensor": "plain NumPy arrays: np.array(...)",
     "Variable": "plain NumPy arrays: np.array(...)",
-    "torch": "fnad.nn.functional and fnad.optim, which have the names and options of torch",
     "jnp": "NumPy itself: import numpy as np",
     "np": "NumPy itself: import numpy as np",
     "scatter": "fnad.at(x)[i].set(v)",
