@@ -98,6 +98,8 @@ def own(x: Any) -> Any:
 
 def cast(x: Any, dtype: np.dtype[Any]) -> Any:
     """A hyperparameter in the dtype of the leaf it acts on."""
+    if x.__class__ in (float, int, bool):
+        return dtype.type(x)
     if shape_of(x) != ():
         raise ShapeError("a hyperparameter is one number", got={"value": aval_of(x)}, fix="a schedule returns a scalar, of shape ()")
     return x.astype(dtype) if isinstance(x, Tracer) else dtype.type(x)

@@ -143,12 +143,12 @@ class Rule:
             params: Likewise; they need only have the shapes where the rule does not read them.
             state: The fields of the state that are in use, each with an entry per leaf.
         """
-        found = self._numbers(state["step"], [state[name] for name in self.scalars], params)
         absent = [None] * len(grads)
         columns = [state.get(name, absent) for name in self.arrays]
         updates: list[Any] = []
         new: dict[str, list[Any]] = {f: [] for f in state}
         with np.errstate(all="ignore"):
+            found = self._numbers(state["step"], [state[name] for name in self.scalars], params)
             for n, g, p, old, *arrays in zip(found, grads, params, state["step"], *columns, strict=True):
                 u, *rest = self._leaf(self._body, n, g, p, arrays)
                 updates.append(u)
@@ -234,12 +234,11 @@ class Rule:
 
     def _at(self, step: Any, scalars: Any) -> dict[str, Any]:
         """One step's numbers, not yet rounded to the dtype of a leaf."""
-        with np.errstate(all="ignore"):
-            options = {name: x(step) if callable(x) else x for name, x in self.options.items()}
-            o = SimpleNamespace(**options, **dict(zip(self.scalars, scalars, strict=True)))
-            found = dict(self.numbers(step + 1, o))
-            if self.decays and self.decay != "own":
-                found["weight_decay"] = o.lr * o.weight_decay if self.decay == "decoupled" else o.weight_decay
+        options = {name: x(step) if callable(x) else x for name, x in self.options.items()}
+        o = SimpleNamespace(**options, **dict(zip(self.scalars, scalars, strict=True)))
+        found = dict(self.numbers(step + 1, o))
+        if self.decays and self.decay != "own":
+            found["weight_decay"] = o.lr * o.weight_decay if self.decay == "decoupled" else o.weight_decay
         return found
 
     # -- one leaf ------------------------------------------------------------------------------------------------------
