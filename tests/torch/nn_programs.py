@@ -74,6 +74,32 @@ def layers(T):
 
 
 @program
+def sequences(T):
+    nn = T.nn
+    out = []
+    for model, shape in [
+        (nn.GRU(3, 4), (5, 2, 3)),
+        (nn.LSTM(3, 2, num_layers=2, bidirectional=True, batch_first=True), (2, 4, 3)),
+        (nn.RNN(3, 2, nonlinearity="relu", bias=False), (4, 3)),
+        (nn.Conv1d(2, 3, 2), (2, 2, 5)),
+        (nn.ConvTranspose2d(2, 3, 2, stride=2), (1, 2, 3, 3)),
+        (nn.AdaptiveAvgPool2d(2), (1, 2, 4, 4)),
+    ]:
+        model = _fill(T, model.double())
+        x = _leaf(T, *shape)
+        y = model(x)
+        y = y[0] if isinstance(y, tuple) else y
+        (y * _data(T, *y.shape, seed=4)).sum().backward()
+        out.append([y, x.grad, [p.grad for p in model.parameters()], [n for n, _ in model.named_parameters()]])
+    attention = _fill(T, nn.MultiheadAttention(4, 2, batch_first=True).double())
+    x = _leaf(T, 2, 3, 4)
+    mask = T.ones(3, 3, dtype=T.bool).triu(1)
+    y, weights = attention(x, x, x, attn_mask=mask)
+    (y * _data(T, *y.shape)).sum().backward()
+    return [*out, y, weights, x.grad, [p.grad for p in attention.parameters()]]
+
+
+@program
 def modules(T):
     nn = T.nn
 

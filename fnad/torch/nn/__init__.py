@@ -11,6 +11,10 @@ from fnad.torch.nn.activations import ELU as ELU
 from fnad.torch.nn.activations import GELU as GELU
 from fnad.torch.nn.activations import GLU as GLU
 from fnad.torch.nn.activations import SELU as SELU
+from fnad.torch.nn.activations import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from fnad.torch.nn.activations import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from fnad.torch.nn.activations import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from fnad.torch.nn.activations import AvgPool1d as AvgPool1d
 from fnad.torch.nn.activations import Hardshrink as Hardshrink
 from fnad.torch.nn.activations import Hardsigmoid as Hardsigmoid
 from fnad.torch.nn.activations import Hardswish as Hardswish
@@ -18,7 +22,9 @@ from fnad.torch.nn.activations import Hardtanh as Hardtanh
 from fnad.torch.nn.activations import LeakyReLU as LeakyReLU
 from fnad.torch.nn.activations import LogSigmoid as LogSigmoid
 from fnad.torch.nn.activations import LogSoftmax as LogSoftmax
+from fnad.torch.nn.activations import MaxPool1d as MaxPool1d
 from fnad.torch.nn.activations import Mish as Mish
+from fnad.torch.nn.activations import PixelShuffle as PixelShuffle
 from fnad.torch.nn.activations import ReLU as ReLU
 from fnad.torch.nn.activations import ReLU6 as ReLU6
 from fnad.torch.nn.activations import Sigmoid as Sigmoid
@@ -37,7 +43,10 @@ from fnad.torch.nn.containers import Sequential as Sequential
 from fnad.torch.nn.layers import AvgPool2d as AvgPool2d
 from fnad.torch.nn.layers import BatchNorm1d as BatchNorm1d
 from fnad.torch.nn.layers import BatchNorm2d as BatchNorm2d
+from fnad.torch.nn.layers import Conv1d as Conv1d
 from fnad.torch.nn.layers import Conv2d as Conv2d
+from fnad.torch.nn.layers import Conv3d as Conv3d
+from fnad.torch.nn.layers import ConvTranspose2d as ConvTranspose2d
 from fnad.torch.nn.layers import Dropout as Dropout
 from fnad.torch.nn.layers import Dropout2d as Dropout2d
 from fnad.torch.nn.layers import Embedding as Embedding
@@ -66,6 +75,10 @@ from fnad.torch.nn.losses import TripletMarginLoss as TripletMarginLoss
 from fnad.torch.nn.module import Module as Module
 from fnad.torch.nn.parameter import Buffer as Buffer
 from fnad.torch.nn.parameter import Parameter as Parameter
+from fnad.torch.nn.sequences import GRU as GRU
+from fnad.torch.nn.sequences import LSTM as LSTM
+from fnad.torch.nn.sequences import RNN as RNN
+from fnad.torch.nn.sequences import MultiheadAttention as MultiheadAttention
 
 
 def __getattr__(name: str) -> NoReturn:

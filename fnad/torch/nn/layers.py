@@ -68,17 +68,13 @@ def _reset(weight: Any, bias: Any) -> None:
         init.uniform_(bias, -bound, bound)
 
 
-def _pair(x: Any) -> tuple[Any, Any]:
-    return tuple(x) if isinstance(x, tuple | list) else (x, x)
-
-
-class Conv2d(Module):
-    """Two-dimensional convolution: (n, in_channels, h, w) -> (n, out_channels, h', w').
+class _Conv(Module):
+    """Convolution: (n, in_channels, ...) -> (n, out_channels, ...).
 
     Args:
         in_channels: Channels of the input.
         out_channels: Channels of the output.
-        kernel_size: Height and width of the window, or one number for both; so the following.
+        kernel_size: Sizes of the window, or one number for all axes; so the following.
         stride: Steps of the window.
         padding: Zeros around the input, or "same" or "valid".
         dilation: Distance of the window's entries.
@@ -87,9 +83,9 @@ class Conv2d(Module):
         padding_mode: "zeros".
         device: The CPU.
         dtype: Of the parameters.
-
-    Reference: `torch.nn.Conv2d`.
     """
+
+    _axes = 2
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
@@ -99,33 +95,74 @@ class Conv2d(Module):
         if in_channels % groups or out_channels % groups:
             raise ValueError(f"{'in' if in_channels % groups else 'out'}_channels must be divisible by groups")
         if padding_mode != "zeros":
-            raise NotImplementedError(f"fnad.torch: Conv2d(padding_mode={padding_mode!r}) does not exist here; pad with F.pad first")
+            raise NotImplementedError(f"fnad.torch: padding_mode={padding_mode!r} does not exist here; pad with F.pad first")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride, self.dilation = _pair(kernel_size), _pair(stride), _pair(dilation)
-        self.padding = padding if isinstance(padding, str) else _pair(padding)
-        self.weight = Parameter(creation.empty(out_channels, in_channels // groups, *self.kernel_size, dtype=dtype))
+        self.kernel_size, self.stride, self.dilation = self._each(kernel_size), self._each(stride), self._each(dilation)
+        self.padding = padding if isinstance(padding, str) else self._each(padding)
+        self.weight = Parameter(creation.empty(*self._weight_shape(), dtype=dtype))
         if bias:
             self.bias = Parameter(creation.empty(out_channels, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
 
+    def _each(self, x: Any) -> tuple[Any, ...]:
+        return tuple(x) if isinstance(x, tuple | list) else (x,) * self._axes
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+
     def reset_parameters(self) -> None:
         """Draw weights and bias anew."""
         _reset(self.weight, self.bias)
 
     def forward(self, input: Any) -> Any:
-        return F.conv2d(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        function = getattr(F, f"conv{self._axes}d")
+        return function(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
         s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding != (0, 0):
+        if self.padding != self._each(0):
             s += f", padding={self.padding}"
-        if self.dilation != (1, 1):
+        if self.dilation != self._each(1):
             s += f", dilation={self.dilation}"
         if self.groups != 1:
             s += f", groups={self.groups}"
         return s if self.bias is not None else s + ", bias=False"
+
+
+class Conv1d(_Conv):
+    """Along one axis. Reference: `torch.nn.Conv1d`."""
+
+    _axes = 1
+
+
+class Conv2d(_Conv):
+    """Along two axes. Reference: `torch.nn.Conv2d`."""
+
+
+class Conv3d(_Conv):
+    """Along three axes. Reference: `torch.nn.Conv3d`."""
+
+    _axes = 3
+
+
+class ConvTranspose2d(_Conv):
+    """The transpose of a convolution along two axes. Reference: `torch.nn.ConvTranspose2d`."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+        groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+        self.output_padding = self._each(output_padding)
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
+
+    def forward(self, input: Any) -> Any:
+        options = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
+        return F.conv_transpose2d(input, self.weight, self.bias, *options)
 
 
 class MaxPool2d(Module):
