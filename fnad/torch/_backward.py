@@ -36,7 +36,7 @@ class Walk:
         self.cotangents: dict[Any, Any] = {}
         self.found: dict[tuple[int, int], Any] = {}
         self.leaves: dict[int, list[Any]] = {}
-        self.owned: set[int] = set()
+        self.owned: set[Any] = set()
         """Places whose cotangent is an array that only this pass holds."""
 
     def seed(self, x: Any, g: Any) -> None:
@@ -62,12 +62,12 @@ class Walk:
             have = self.cotangents.get(target)
             if have is None:
                 push(self.heap, target)
-            self.cotangents[target] = _sum(have, g, outs, self.owned, id(target))
+            self.cotangents[target] = _sum(have, g, outs, self.owned, target)
         elif self.wanted is None or (id(target), 0) in self.wanted:
             entry = self.leaves.get(id(target))
             if entry is None:
                 entry = self.leaves[id(target)] = [target, None]
-            entry[1] = _sum(entry[1], g, target._data.dtype, self.owned, id(target))
+            entry[1] = _sum(entry[1], g, target._data.dtype, self.owned, target)
 
     def run(self) -> None:
         with np.errstate(all="ignore"):
@@ -176,7 +176,7 @@ def dense(g: Any) -> Any:
     return g.dense() if g.__class__ is Scattered else g
 
 
-def _sum(have: Any, g: Any, dtype: Any, owned: set[int] | None, place: int = 0) -> Any:
+def _sum(have: Any, g: Any, dtype: Any, owned: set[Any] | None, place: Any = None) -> Any:
     """The sum of two cotangents of one value; the first may be None."""
     try:
         if g.dtype is not dtype and g.dtype != dtype:

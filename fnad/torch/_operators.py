@@ -67,12 +67,19 @@ def _as_floating(x: Any) -> Any:
     return x if isinstance(x, float | complex | np.floating) else float(x)
 
 
-def unary(primitive: Primitive, *names: str, floating: bool = True) -> Callable[[Any], Any]:
+def _flat(x: Any, out: Any) -> Any:
+    """A function with the slope 0, as PyTorch has it: its result requires gradients, and gives zeros."""
+    return prim(arithmetic.where, np.zeros((), bool), x, out)
+
+
+def unary(primitive: Primitive, *names: str, floating: bool = True, flat: bool = False) -> Callable[[Any], Any]:
     """The function of one tensor that a primitive is, as method and in place too; integers become the default dtype."""
 
     def function(input: Any) -> Any:
         x = tensor_of(input)
-        return prim(primitive, _as_floating(x) if floating else x)
+        x = _as_floating(x) if floating else x
+        out = prim(primitive, x)
+        return _flat(x, out) if flat and x._req else out
 
     function.__name__ = names[0] if names else primitive.name
     function.__doc__ = f"`torch.{function.__name__}` of each element."
@@ -212,8 +219,8 @@ asinh, acosh, atanh = (
 sigmoid = unary(logistic, "sigmoid")
 neg = unary(arithmetic.negative, "neg", "negative", floating=False)
 abs = unary(elementary.absolute, "abs", "absolute", floating=False)
-sign = unary(elementary.sign, "sign", floating=False)
-floor, ceil, trunc = (unary(p, floating=False) for p in (elementary.floor, elementary.ceil, elementary.trunc))
+sign = unary(elementary.sign, "sign", floating=False, flat=True)
+floor, ceil, trunc = (unary(p, floating=False, flat=True) for p in (elementary.floor, elementary.ceil, elementary.trunc))
 isnan, isinf, isfinite = (unary(p, floating=False) for p in (elementary.isnan, elementary.isinf, elementary.isfinite))
 logical_not, bitwise_not = unary(elementary.logical_not, floating=False), unary(elementary.invert, "bitwise_not", floating=False)
 signbit = unary(elementary.signbit, floating=False)
@@ -228,7 +235,8 @@ def rsqrt(input: Any) -> Any:
 @method()
 def round(input: Any, *, decimals: int = 0) -> Any:
     """Rounded, to even at ties."""
-    return prim(elementary.round, input, decimals=decimals)
+    out = prim(elementary.round, input, decimals=decimals)
+    return _flat(input, out) if input._req else out
 
 
 in_place(round, "round_")

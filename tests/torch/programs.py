@@ -97,6 +97,12 @@ def special_points(T):
 
 
 @program
+def flat(T):
+    x = T.tensor([-1.5, 0.0, 2.5], dtype=T.float64, requires_grad=True)
+    return [_grads(T, f, x.detach().clone().requires_grad_(True)) for f in (T.sign, T.floor, T.ceil, T.trunc, T.round)]
+
+
+@program
 def reductions(T):
     def of(f):
         return _grads(T, f, _leaf(T, 3, 4))
