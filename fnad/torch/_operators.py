@@ -15,6 +15,7 @@ from fnad.primitives.elementary import logistic
 from fnad.torch import _dtypes
 from fnad.torch._call import cast, in_place, lift, prim, tensor_of
 from fnad.torch._dtypes import common
+from fnad.torch._fused import fused
 from fnad.torch._tensor import Tensor, make, method
 
 _FLOAT = {"f", "c"}
@@ -278,7 +279,7 @@ def clamp_max(input: Any, max: Any) -> Any:
 
 in_place(clamp_min, "clamp_min_")
 in_place(clamp_max, "clamp_max_")
-relu = lift(activations.relu)
+relu = fused(activations.relu)
 method("relu")(relu)
 in_place(relu, "relu_")
 nan_to_num = lift(elementwise.nan_to_num)

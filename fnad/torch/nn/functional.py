@@ -16,12 +16,13 @@ from fnad.errors import ArgumentError, UnknownNameError
 from fnad.nn import functional as pure
 from fnad.torch._call import changed, lift, run
 from fnad.torch._fused import fused
+from fnad.torch._operators import relu as _relu
 from fnad.torch._operators import sigmoid as sigmoid
 from fnad.torch._operators import tanh as tanh
 from fnad.torch._random import default_generator
 from fnad.torch._tensor import make, method
 
-_linear, _relu = fused(pure.linear), fused(pure.relu)
+_linear = fused(pure.linear)
 cross_entropy, nll_loss, mse_loss = fused(pure.cross_entropy), fused(pure.nll_loss), fused(pure.mse_loss)
 l1_loss, smooth_l1_loss, huber_loss = fused(pure.l1_loss), fused(pure.smooth_l1_loss), fused(pure.huber_loss)
 binary_cross_entropy = fused(pure.binary_cross_entropy)
