@@ -84,6 +84,8 @@ def sequences(T):
         (nn.Conv1d(2, 3, 2), (2, 2, 5)),
         (nn.ConvTranspose2d(2, 3, 2, stride=2), (1, 2, 3, 3)),
         (nn.AdaptiveAvgPool2d(2), (1, 2, 4, 4)),
+        (nn.GroupNorm(2, 4), (2, 4, 3)),
+        (nn.RMSNorm(3, eps=1e-6), (2, 3)),
     ]:
         model = _fill(T, model.double())
         x = _leaf(T, *shape)
@@ -198,6 +200,7 @@ def optimizers(T):
         lambda p: o.RMSprop(p, momentum=0.5, centered=True),
         lambda p: o.Rprop(p),
         lambda p: o.ASGD(p, lr=0.1),
+        lambda p: o.Adafactor(p, lr=0.1),
     ]
     return [_train(T, m) for m in makers] + [
         _train(T, lambda p: o.SGD(p, lr=0.1, momentum=0.5), groups=True),

@@ -51,10 +51,12 @@ from fnad.torch.nn.layers import Dropout as Dropout
 from fnad.torch.nn.layers import Dropout2d as Dropout2d
 from fnad.torch.nn.layers import Embedding as Embedding
 from fnad.torch.nn.layers import Flatten as Flatten
+from fnad.torch.nn.layers import GroupNorm as GroupNorm
 from fnad.torch.nn.layers import Identity as Identity
 from fnad.torch.nn.layers import LayerNorm as LayerNorm
 from fnad.torch.nn.layers import Linear as Linear
 from fnad.torch.nn.layers import MaxPool2d as MaxPool2d
+from fnad.torch.nn.layers import RMSNorm as RMSNorm
 from fnad.torch.nn.layers import Unflatten as Unflatten
 from fnad.torch.nn.losses import BCELoss as BCELoss
 from fnad.torch.nn.losses import BCEWithLogitsLoss as BCEWithLogitsLoss

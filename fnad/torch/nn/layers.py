@@ -274,6 +274,61 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
 
 
+class RMSNorm(Module):
+    """x / sqrt(mean of x**2 + eps) * weight over the last axes. Reference: `torch.nn.RMSNorm`.
+
+    Args:
+        normalized_shape: Sizes of these axes.
+        eps: Keeps from dividing by 0; the dtype's own if None.
+        elementwise_affine: Whether there is a weight.
+        device: The CPU.
+        dtype: Of the weight.
+    """
+
+    def __init__(
+        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self.register_parameter("weight", Parameter(creation.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
+
+    def forward(self, input: Any) -> Any:
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(Module):
+    """Groups of channels of each example with mean 0 and variance 1. Reference: `torch.nn.GroupNorm`.
+
+    Args:
+        num_groups: In how many groups the channels are divided.
+        num_channels: Channels (axis 1).
+        eps: Keeps from dividing by 0.
+        affine: Whether there are weight and bias.
+        device: The CPU.
+        dtype: Of the parameters.
+    """
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError("num_channels must be divisible by num_groups")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self.register_parameter("weight", Parameter(creation.ones(num_channels, dtype=dtype)) if affine else None)
+        self.register_parameter("bias", Parameter(creation.zeros(num_channels, dtype=dtype)) if affine else None)
+
+    def forward(self, input: Any) -> Any:
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
 class _BatchNorm(Module):
     """Each channel with mean 0 and variance 1; running statistics are kept for evaluation.
 

@@ -23,6 +23,11 @@ Adagrad = _declare("Adagrad", lr=1e-2, lr_decay=0, weight_decay=0, initial_accum
 Adadelta = _declare("Adadelta", lr=1.0, rho=0.9, eps=1e-6, weight_decay=0)
 RMSprop = _declare("RMSprop", lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False)
 Rprop = _declare("Rprop", lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50))
+Adafactor = _declare("Adafactor", lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0, weight_decay=0.0)
+Muon = _declare(
+    "Muon", (), lr=1e-3, weight_decay=0.1, momentum=0.95, nesterov=True, ns_coefficients=(3.4445, -4.7750, 2.0315), eps=1e-7, ns_steps=5,
+    adjust_lr_fn=None,
+)  # fmt: skip
 ASGD = _declare("ASGD", lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0)
 
 

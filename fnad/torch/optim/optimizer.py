@@ -156,15 +156,16 @@ class FromPure(Optimizer):
 
     _pure = ""
     _options: dict[str, Any] = {}  # noqa: RUF012
+    _maximizes: tuple[str, ...] = ("maximize",)
 
     def __init__(self, params: Iterable[Any], *args: Any, **kwargs: Any) -> None:
         names = list(self._options)
-        unknown = set(kwargs) - set(names) - set(_IGNORED) - {"maximize"}
+        unknown = set(kwargs) - set(names) - set(_IGNORED) - set(self._maximizes)
         if len(args) > len(names) or unknown:
             raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument {next(iter(unknown), args[-1:])!r}")
         if not hasattr(pure, self._pure):
             raise UnknownNameError(f"torch.optim.{type(self).__name__} needs fnad.optim.{self._pure}, which does not exist")
-        defaults = {**self._options, "maximize": False, **_IGNORED, **dict(zip(names, args, strict=False)), **kwargs}
+        defaults = {**self._options, **dict.fromkeys(self._maximizes, False), **_IGNORED, **dict(zip(names, args, strict=False)), **kwargs}
         self._made: dict[Any, Any] = {}
         super().__init__(params, defaults)
 
@@ -179,7 +180,7 @@ class FromPure(Optimizer):
 
     def pure(self, group: dict[str, Any]) -> Any:
         """The pure optimizer with the settings of a group."""
-        names = (*self._options, "maximize")
+        names = (*self._options, *self._maximizes)
         key = tuple([group[name] for name in names])
         try:
             return self._made[key]
@@ -243,10 +244,10 @@ def _number(x: Any) -> Any:
     return x.item() if isinstance(x, Tensor) else x
 
 
-def declare(name: str, **options: Any) -> Any:
+def declare(name: str, maximizes: tuple[str, ...] = ("maximize",), **options: Any) -> Any:
     """The class of an optimizer of `fnad.optim`, with PyTorch's defaults."""
-    doc = f"`fnad.optim.{name.lower()}` as PyTorch's `torch.optim.{name}`. Options: {', '.join(options)}, maximize."
-    body = {"_pure": name.lower(), "_options": options, "__doc__": doc, "__module__": "fnad.torch.optim"}
+    doc = f"`fnad.optim.{name.lower()}` as PyTorch's `torch.optim.{name}`. Options: {', '.join((*options, *maximizes))}."
+    body = {"_pure": name.lower(), "_options": options, "_maximizes": maximizes, "__doc__": doc, "__module__": "fnad.torch.optim"}
     return type(name, (FromPure,), body)
 
 
