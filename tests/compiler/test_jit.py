@@ -588,7 +588,8 @@ def test_lapack_is_native_and_its_failures_have_names():
     spd = a @ a.T
     for dtype, tol in ((np.float64, 1e-10), (np.float32, 1e-3)):
         cases = [
-            (np.linalg.solve, (a, b)), (np.linalg.solve, (a, b[:, 0])), (np.linalg.solve, (stack, b)), (np.linalg.solve, (a, np.stack([b, b]))),
+            (np.linalg.solve, (a, b)), (np.linalg.solve, (a, b[:, 0])),
+            (np.linalg.solve, (stack, b)), (np.linalg.solve, (a, np.stack([b, b]))),
             (np.linalg.inv, (a,)), (np.linalg.inv, (stack,)), (np.linalg.cholesky, (spd,)), (np.linalg.inv, (np.ones((1, 1)),)),
         ]  # fmt: skip
         for f, args in cases:
