@@ -36,7 +36,11 @@ class _Template:
         self.plain = True  # no nodes but those that can be written down
         self.names = ", ".join(f"l{i}" for i in range(leaves))
         self.example = build([_Slot(i) for i in range(leaves)])
-        self.source = self.building(self.example)
+        self.source = ""
+        try:
+            self.source = self.building(self.example)
+        except RecursionError:
+            self.plain = False
 
     def name(self, value: Any) -> str:
         name = f"_{len(self.scope)}"
@@ -83,7 +87,10 @@ class _Template:
     def function(self, argument: str, lines: list[str]) -> Callable[[Any], Any] | None:
         if not self.plain:
             return None
-        exec("\n    ".join([f"def made({argument}):", *lines]), self.scope)
+        try:
+            exec("\n    ".join([f"def made({argument}):", *lines]), self.scope)
+        except SyntaxError:  # nested more deeply than Python reads
+            return None
         made: Callable[[Any], Any] = self.scope["made"]
         return made
 

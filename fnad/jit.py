@@ -222,7 +222,7 @@ class Jitted:
         call, static, dynamic = self.split(args, kwargs)
         leaves, spec = tree.flatten(dynamic)
         avals = tuple([leaf_aval(x) or self._refuse(x, spec, i, args) for i, x in enumerate(leaves)])
-        key = static, _types(static), spec, avals
+        key = static, _types(static), spec, tree.identity(spec), avals
         try:
             entry = self._entries.get(key)
         except TypeError:

@@ -56,7 +56,23 @@ def flattener(spec: Spec) -> Callable[[Any], Any]:
 
     It raises ValueError or KeyError for another structure, unless that differs only by what stands where a leaf should be.
     """
-    return template.flattener(spec.unflatten, spec.num_leaves) or spec.flatten_up_to
+    made = template.flattener(spec.unflatten, spec.num_leaves)
+    if made is not None:
+        return made
+    text = identity(spec)
+
+    def careful(tree: PyTree) -> list[Any]:
+        found, structure = flatten(tree)
+        if structure != spec or identity(structure) != text:
+            raise ValueError("another structure")
+        return found
+
+    return careful
+
+
+def identity(spec: Spec) -> str:
+    """What tells structures apart that are equal: kinds of dicts, and static values such as 2, 2.0 and True."""
+    return str(spec)
 
 
 def unflattener(spec: Spec) -> Callable[[Any], Any]:

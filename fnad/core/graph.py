@@ -207,6 +207,10 @@ class RecordTrace(Trace):
             return tuple(evaluate(inner, args))
         answer = primitive.infer(*map(aval_of, args), **params)
         outs = [self.new(a) for a in (answer if primitive.multiple else (answer,))]
+        if outs and outs[0].dtype.kind in "iu" and isinstance(getattr(primitive, "function", None), np.ufunc):
+            for a in args:
+                if a.__class__ is int:
+                    outs[0].dtype.type(a)  # raises if it is out of bounds, as NumPy does
         self.equations.append(Equation(primitive, tuple(map(self.operand, args)), params, tuple(o.variable for o in outs), here()))
         return tuple(outs) if primitive.multiple else outs[0]
 

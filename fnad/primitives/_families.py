@@ -141,6 +141,8 @@ class Elementwise(Primitive):
             dtypes = self.function.resolve_dtypes((*map(promotion_operand, avals), None))[:-1]
             if dtypes[0].kind == "O":  # two Python integers are compared as objects
                 dtypes = (result_dtype(*avals),) * len(avals)
+            elif self.constant and dtypes[0].kind in "iu" and dtypes[0].itemsize < 8 and any(a.weak for a in avals):
+                dtypes = (np.dtype(np.int64),) * len(avals)  # a Python number is compared as it is, also outside of the dtype's range
         else:
             result = self.infer(*avals).dtype
             dtypes = tuple(np.dtype(bool) if s is None and not self.constant else result for s in self.slopes)

@@ -102,7 +102,7 @@ class Cast(Linear):
 
     def impl(self, x: Any, *, dtype: np.dtype[Any]) -> Any:
         x = np.asarray(x)
-        return (x.real if x.dtype.kind == "c" and dtype.kind != "c" else x).astype(dtype)[()]
+        return (x.real if x.dtype.kind == "c" and dtype.kind not in "cb" else x).astype(dtype)[()]
 
     def vjp(self, out: Any, x: Any, *, dtype: np.dtype[Any]) -> Sequence[Pullback | None]:
         return (None if dtype.kind not in "fc" else lambda g: g,)  # the tape converts to the input's dtype

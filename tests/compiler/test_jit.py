@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import dataclasses
 import os
 import pathlib
 import pickle
@@ -605,3 +607,53 @@ def test_lapack_is_native_and_its_failures_have_names():
     ):
         with pytest.raises(np.linalg.LinAlgError):
             fnad.jit(f)(bad)
+
+
+def test_python_integers_outside_of_a_dtype():
+    """They are compared as they are, and refused where NumPy refuses them."""
+    y = np.array([0, 44, 200], np.uint8)
+
+    def compare(y):
+        return y > 300, y < 256, y == 256, y >= -1, y != 300, y < 300
+
+    agree(fnad.jit(compare)(y), compare(y))
+    assert not fnad.jit(lambda y, t: y > t)(y, 300).any()
+    assert not fnad.jit(lambda y, t: y == t)(np.array([-1, 5], np.int8), 255).any()
+    for f in (lambda y: y + 300, lambda y: np.maximum(y, -5), lambda y: y - (-1)):
+        with pytest.raises(OverflowError, match="out of bounds for uint8"):
+            fnad.jit(f)(y)
+    logits, labels = rng.normal(size=(3, 200)), np.array([156, 3, 4], np.uint8)
+    loss = fnad.nn.functional.cross_entropy
+    np.testing.assert_allclose(fnad.jit(loss)(logits, labels), loss(logits, labels.astype(int)))
+
+
+@dataclasses.dataclass
+class Scaled:
+    a: object
+    k: object = dataclasses.field(default=1, metadata={"static": True})
+
+
+def test_structures_that_are_equal_and_not_the_same():
+    x = np.arange(3.0)
+    f = fnad.jit(lambda p: x * (5 if isinstance(p, collections.OrderedDict) else 7))
+    power, quotient = fnad.jit(lambda o: o.a**o.k), fnad.jit(lambda o: o.a / o.k)
+    for _ in range(2):
+        assert np.array_equal(f(collections.OrderedDict(b=x, a=x)), 5 * x)
+        assert np.array_equal(f({"a": x, "b": x}), 7 * x)
+        assert power(Scaled(np.arange(3), 2)).dtype == np.int64
+        assert power(Scaled(np.arange(3), 2.0)).dtype == np.float64
+        assert np.array_equal([quotient(Scaled(np.ones(1), z))[0] for z in (0.0, -0.0)], [np.inf, -np.inf])
+
+
+def test_very_deep_trees():
+    tree = np.ones(2)
+    for _ in range(150):
+        tree = [tree, None, ()]
+    f = fnad.jit(lambda t: fnad.tree.map(lambda x: x * 2, t))
+    for _ in range(2):
+        assert np.array_equal(fnad.tree.leaves(f(tree))[0], [2.0, 2.0])
+
+
+def test_complex_numbers_are_true_if_a_part_is():
+    z = np.array([-2j, 0, 1 + 0j])
+    assert np.array_equal(fnad.jit(lambda z: z.astype(bool))(z), z.astype(bool))

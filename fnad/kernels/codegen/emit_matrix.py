@@ -15,7 +15,7 @@ from fnad.kernels.codegen.llvm_expr import TYPES
 
 I64 = ir.IntType(64)
 _DEPTH = 256  # terms summed at a time
-_COLUMNS = 240  # about how many columns of B are packed at a time
+_LINE = 960  # about how many bytes of a row of B are packed at a time
 _FEW = 32  # rows up to which B is read where it lies, if it can be
 
 Body = Callable[[ir.Value], None]
@@ -205,7 +205,7 @@ class _Product(_Printer):
         self.rows, self.vectors, self.width = tile.rows, tile.vectors, tile.bytes // self.size
         self.vector = ir.VectorType(self.real, self.width)
         self.panel = self.vectors * self.width  # columns of a tile
-        self.block = self.panel * max(1, _COLUMNS // self.panel)
+        self.block = self.panel * max(1, _LINE // (self.panel * self.size))
         self.counts = sorted({tile.rows, 4, 1}, reverse=True)
         self.tiles: dict[tuple[int, int], ir.Function] = {}
         for r in self.counts:
