@@ -32,6 +32,7 @@ DOORS = {
     "numba": {"_numba.py"},
     "llvmlite": {
         "_llvm.py",
+        "kernels/codegen/counting.py",
         "kernels/codegen/emit.py",
         "kernels/codegen/emit_entry.py",
         "kernels/codegen/emit_blas.py",

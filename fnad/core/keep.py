@@ -77,11 +77,11 @@ class Referred:
     def meet(self, a: np.ndarray[Any, Any]) -> None:
         if a.flags.writeable and not a.dtype.hasobject:
             copy = a.copy() if a.nbytes <= COPY_BYTES else None
-            self.met[id(a)] = a, copy, _glance(a), "" if copy is not None else user_line()
+            self.met[id(a)] = a, copy, contents(a), "" if copy is not None else user_line()
 
     def changed(self, a: np.ndarray[Any, Any]) -> bool:
         """Whether it holds something else now."""
-        return id(a) in self.met and _glance(a) != self.met[id(a)][2]
+        return id(a) in self.met and contents(a) != self.met[id(a)][2]
 
     def before(self, a: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """What it held."""
@@ -95,12 +95,11 @@ class Referred:
         return copy
 
 
-_GLANCE_BYTES, _SAMPLES = 1 << 20, 4096
-
-
-def _glance(a: np.ndarray[Any, Any]) -> bytes:
-    """The signature of an array; of one above 1 MiB, that of some of its entries."""
-    return signature(a if a.nbytes <= _GLANCE_BYTES else a.flat[:: a.size // _SAMPLES])
+def contents(a: np.ndarray[Any, Any]) -> bytes:
+    """Changes when entries of an array change; above 1 MiB, when some of them do."""
+    if a.nbytes <= COPY_BYTES:
+        return a.tobytes()
+    return signature(a) if a.nbytes <= COPY_BYTES << 4 else a.flat[:: a.size // 4096].tobytes()
 
 
 def signature(a: np.ndarray[Any, Any]) -> bytes:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad import tree
-from fnad.core.keep import COPY_BYTES, signature
+from fnad.core.keep import contents
 from fnad.core.tracer import Tracer
 from fnad.errors import InPlaceError, RecordingWarning, describe_function, describe_line, is_packages, warn
 
@@ -106,12 +106,8 @@ def _attributes(x: Any) -> list[tuple[str, Any]]:
 
 
 def _contents(a: np.ndarray[Any, Any]) -> bytes:
-    """Changes when entries of an array change; of a large one only some are looked at."""
-    if not a.flags.writeable or a.dtype.hasobject:
-        return b""
-    if a.nbytes <= COPY_BYTES:
-        return a.tobytes()
-    return signature(a) if a.nbytes <= COPY_BYTES << 4 else a.flat[:: a.size // 4096].tobytes()
+    """Changes when entries of an array change that can be written."""
+    return contents(a) if a.flags.writeable and not a.dtype.hasobject else b""
 
 
 def is_generator(x: Any) -> bool:

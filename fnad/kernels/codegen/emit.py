@@ -14,11 +14,12 @@ from llvmlite import ir
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
+from fnad.kernels.codegen.counting import I64, each
 from fnad.kernels.codegen.emit_product import gemm, lapack, start
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
 
-I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+I32, I8 = ir.IntType(32), ir.IntType(8)
 _BLOCK = 512  # iterations between two looks at whether the rare case occurs
 
 
@@ -257,7 +258,7 @@ class Emitter:
             self.fast = False
             self.b.position_at_end(after)
 
-        self.each(blocks, block)
+        each(self.b, blocks, block)
 
     def run_over(self, loop: Any, low: ir.Value, n: ir.Value, body_of: Any) -> None:
         before = self.b.block
@@ -292,10 +293,10 @@ class Emitter:
         kernel = self.outline(parts, lambda inner: inner.value(loop.size), lambda inner, *bounds: inner.loop(loop, bounds), private)
         sums = [(root, how) for root, how in parts.private.items() if how is not None]
         for root, how in sums:
-            self.each(count, lambda c, root=root, how=how: self.fill(root, how, c))
+            each(self.b, count, lambda c, root=root, how=how: self.fill(root, how, c))
         self.spread(kernel, count)
         for root, how in sums:
-            self.each(count, lambda c, root=root, how=how: self.gather(root, how, c))
+            each(self.b, count, lambda c, root=root, how=how: self.gather(root, how, c))
 
     def spread(self, kernel: ir.Function, count: ir.Value) -> None:
         """Run a function for each part, on several threads where there are some."""
@@ -316,23 +317,13 @@ class Emitter:
         inner.finish()
         return function
 
-    def each(self, count: ir.Value, body: Any) -> None:
-        before, inside, after = self.b.block, self.b.append_basic_block("each"), self.b.append_basic_block("after")
-        self.b.cbranch(self.b.icmp_signed(">", count, ir.Constant(I64, 0)), inside, after)
-        self.b.position_at_end(inside)
-        i = self.b.phi(I64)
-        i.add_incoming(ir.Constant(I64, 0), before)
-        body(i)
-        step = self.b.add(i, ir.Constant(I64, 1))
-        i.add_incoming(step, self.b.block)
-        self.b.cbranch(self.b.icmp_signed("<", step, count), inside, after)
-        self.b.position_at_end(after)
-
     def fill(self, root: Any, how: str, part: ir.Value) -> None:
         p = self.copy(self.b, self.value, root, part)
         neutral = {"add": 0, "multiply": 1, "maximum": lowest(root.code), "minimum": highest(root.code)}[how]
-        self.each(
-            self.value(self.program.entries(root)), lambda k: self.b.store(ir.Constant(memory_type(root.code), neutral), self.b.gep(p, [k]))
+        each(
+            self.b,
+            self.value(self.program.entries(root)),
+            lambda k: self.b.store(ir.Constant(memory_type(root.code), neutral), self.b.gep(p, [k])),
         )
 
     def gather(self, root: Any, how: str, part: ir.Value) -> None:
@@ -342,7 +333,7 @@ class Emitter:
             where = self.b.gep(out, [k])
             self.b.store(self.combine(how, self.b.load(where), self.b.load(self.b.gep(p, [k])), root.code), where)
 
-        self.each(self.value(self.program.entries(root)), one)
+        each(self.b, self.value(self.program.entries(root)), one)
 
     def store(self, s: Any) -> None:
         for name, (buffer, index) in s.loads.items():

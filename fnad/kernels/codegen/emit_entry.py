@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 
 from fnad.kernels.codegen import entry
+from fnad.kernels.codegen.counting import I64, each, word
 
-I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+I32, I8 = ir.IntType(32), ir.IntType(8)
 _HEAD = object.__basicsize__
 _SIZE = _HEAD  # of a list or tuple
 _LIST_ITEMS = _HEAD + 8  # where a list keeps the address of its items
@@ -18,10 +19,6 @@ _RECORD = 6  # words of an argument's record before its sizes
 _DATA, _RANK, _DIMS, _BASE, _DESCR, _FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 32, _HEAD + 40, _HEAD + 48
 
 Words = Sequence[ir.Value]
-
-
-def word(n: int) -> ir.Constant:
-    return ir.Constant(I64, n)
 
 
 def print_entry() -> ir.Module:
@@ -56,15 +53,15 @@ class _Entry:
         given = self.head["given"]
         first_given = self.b.add(plan, word(8 * len(entry.HEADER)))
         self.b.store(self.b.add(first_given, self.scaled(given)), self.cursor)
-        self.each(n, lambda i: self.accept(self.item(items, i), i))
-        self.each(closed, lambda i: self.accept(self.item(self.head["constant_items"], i), self.b.add(n, i)))
-        self.each(given, lambda i: self.own(self.item(first_given, i), checked))
+        each(self.b, n, lambda i: self.accept(self.item(items, i), i))
+        each(self.b, closed, lambda i: self.accept(self.item(self.head["constant_items"], i), self.b.add(n, i)))
+        each(self.b, given, lambda i: self.own(self.item(first_given, i), checked))
         out = self.call("PyList_New", [made])
         self.unless_failed(out, [])
         outs = self.at(out, _LIST_ITEMS)
-        self.each(made, lambda i: self.make(i, items, out, outs))
+        each(self.b, made, lambda i: self.make(i, items, out, outs))
         self.compute(workspace)
-        self.each(made, lambda i: self.leave(i, out, outs))
+        each(self.b, made, lambda i: self.leave(i, out, outs))
         self.b.ret(out)
         self.b.position_at_end(self.no)
         self.call("Py_IncRef", [self.head["none"]])
@@ -97,18 +94,6 @@ class _Entry:
         known = self.module.globals.get(name)
         function = known or ir.Function(self.module, ir.FunctionType(I64, kinds or [I64] * len(arguments)), name)
         return self.b.call(function, arguments)
-
-    def each(self, count: ir.Value, body: Callable[[ir.Value], None]) -> None:
-        before, inside, after = self.b.block, self.b.append_basic_block("each"), self.b.append_basic_block("after")
-        self.b.cbranch(self.b.icmp_signed(">", count, word(0)), inside, after)
-        self.b.position_at_end(inside)
-        i = self.b.phi(I64)
-        i.add_incoming(word(0), before)
-        body(i)
-        step = self.b.add(i, word(1))
-        i.add_incoming(step, self.b.block)
-        self.b.cbranch(self.b.icmp_signed("<", step, count), inside, after)
-        self.b.position_at_end(after)
 
     def when(self, condition: ir.Value, body: Callable[[], None]) -> None:
         inside, after = self.b.append_basic_block("when"), self.b.append_basic_block("after")
@@ -180,7 +165,7 @@ class _Entry:
         self.require(self.equal(self.at(x, _DESCR), descr))
         self.require(self.equal(self.b.and_(self.b.zext(self.at(x, _FLAGS, I32), I64), flags), flags))
         sizes = self.at(x, _DIMS)
-        self.each(rank, lambda i: self.require(self.equal(self.item(sizes, i), self.item(wanted, i))))
+        each(self.b, rank, lambda i: self.require(self.equal(self.item(sizes, i), self.item(wanted, i))))
         self.set_item(self.data, k, self.at(x, _DATA))
         self.b.branch(done)
         self.b.position_at_end(scalar)
@@ -223,7 +208,7 @@ class _Entry:
 
             self.when(self.b.icmp_signed("!=", j, k), another)
 
-        self.each(count, differ)
+        each(self.b, count, differ)
 
     # -- results ---------------------------------------------------------------------------------------------------
 

@@ -6,13 +6,12 @@ answered if a matrix is singular, not positive definite, or there is no memory; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from llvmlite import ir
 
+from fnad.kernels.codegen.counting import I64, each, word
 from fnad.kernels.codegen.llvm_expr import TYPES
 
-I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
+I32, I8 = ir.IntType(32), ir.IntType(8)
 ROUTINES = {"solve": "gesv", "inv": "gesv", "cholesky": "potrf"}
 
 
@@ -36,8 +35,8 @@ class _Lapack:
         """The matrices are turned to columns, as LAPACK wants them, and what it leaves is turned back."""
         _, _, _, a_step, b_step, a, b, out = self.function.args
         square, right = self.b.mul(self.n, self.n), self.b.mul(self.n, self.m)
-        room = self.b.add(self.b.mul(self.b.add(square, right), self.word(self.size)), self.b.mul(self.n, self.word(4)))
-        memory = self.library("malloc", [self.b.add(room, self.word(1))])
+        room = self.b.add(self.b.mul(self.b.add(square, right), word(self.size)), self.b.mul(self.n, word(4)))
+        memory = self.library("malloc", [self.b.add(room, word(1))])
         failed = self.b.append_basic_block("failed")
         self.check(memory, failed)
         self.store32(self.n, "n")
@@ -71,17 +70,14 @@ class _Lapack:
             else:
                 self.turn(other, result, self.m, self.n)
 
-        self.each(self.count, one)
+        each(self.b, self.count, one)
         self.library("free", [memory])
-        self.b.ret(self.word(0))
+        self.b.ret(word(0))
         self.b.position_at_end(bad)
         self.library("free", [memory])
         self.b.branch(failed)
         self.b.position_at_end(failed)
-        self.b.ret(self.word(1))
-
-    def word(self, n: int) -> ir.Constant:
-        return ir.Constant(I64, n)
+        self.b.ret(word(1))
 
     def store32(self, x: ir.Value, name: str) -> None:
         self.b.store(self.b.trunc(x, I32), self.numbers[name])
@@ -91,7 +87,7 @@ class _Lapack:
 
     def check(self, value: ir.Value, otherwise: ir.Block) -> None:
         fine = self.b.append_basic_block("fine")
-        self.b.cbranch(self.b.icmp_signed("!=", value, self.word(0)), fine, otherwise)
+        self.b.cbranch(self.b.icmp_signed("!=", value, word(0)), fine, otherwise)
         self.b.position_at_end(fine)
 
     def library(self, name: str, arguments: list[ir.Value]) -> ir.Value:
@@ -103,18 +99,6 @@ class _Lapack:
         kind = ir.FunctionType(ir.VoidType(), [x.type for x in arguments])
         self.b.call(self.module.globals.get(name) or ir.Function(self.module, kind, name), arguments)
 
-    def each(self, count: ir.Value, body: Callable[[ir.Value], None]) -> None:
-        before, inside, after = self.b.block, self.b.append_basic_block("each"), self.b.append_basic_block("after")
-        self.b.cbranch(self.b.icmp_signed(">", count, self.word(0)), inside, after)
-        self.b.position_at_end(inside)
-        i = self.b.phi(I64)
-        i.add_incoming(self.word(0), before)
-        body(i)
-        following = self.b.add(i, self.word(1))
-        i.add_incoming(following, self.b.block)
-        self.b.cbranch(self.b.icmp_signed("<", following, count), inside, after)
-        self.b.position_at_end(after)
-
     def entry(self, p: ir.Value, row: ir.Value, width: ir.Value, column: ir.Value) -> ir.Value:
         return self.b.gep(p, [self.b.add(self.b.mul(row, width), column)])
 
@@ -124,7 +108,7 @@ class _Lapack:
         def copy(i: ir.Value, j: ir.Value) -> None:
             self.b.store(self.b.load(self.entry(source, i, columns, j)), self.entry(target, j, rows, i))
 
-        self.each(rows, lambda i: self.each(columns, lambda j: copy(i, j)))
+        each(self.b, rows, lambda i: each(self.b, columns, lambda j: copy(i, j)))
 
     def identity(self, target: ir.Value) -> None:
         zero, one = ir.Constant(self.real, 0.0), ir.Constant(self.real, 1.0)
@@ -132,7 +116,7 @@ class _Lapack:
         def put(i: ir.Value, j: ir.Value) -> None:
             self.b.store(self.b.select(self.b.icmp_signed("==", i, j), one, zero), self.entry(target, i, self.n, j))
 
-        self.each(self.n, lambda i: self.each(self.n, lambda j: put(i, j)))
+        each(self.b, self.n, lambda i: each(self.b, self.n, lambda j: put(i, j)))
 
     def lower(self, source: ir.Value, target: ir.Value) -> None:
         """The lower triangle, turned back, with zeros above."""
@@ -142,4 +126,4 @@ class _Lapack:
             kept = self.b.select(self.b.icmp_signed("<=", j, i), value, ir.Constant(self.real, 0.0))
             self.b.store(kept, self.entry(target, i, self.n, j))
 
-        self.each(self.n, lambda i: self.each(self.n, lambda j: put(i, j)))
+        each(self.b, self.n, lambda i: each(self.b, self.n, lambda j: put(i, j)))

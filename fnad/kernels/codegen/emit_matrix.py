@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 from llvmlite import ir
 
+from fnad.kernels.codegen.counting import I64, each, steps, word
 from fnad.kernels.codegen.llvm_expr import TYPES
 
-I64 = ir.IntType(64)
 _DEPTH = 256  # terms summed at a time
 _LINE = 960  # about how many bytes of a row of B are packed at a time
 _FEW = 32  # rows up to which B is read where it lies, if it can be
-
-Body = Callable[[ir.Value], None]
 
 
 class Tile(NamedTuple):
@@ -45,10 +43,6 @@ def print_gemm(name: str, code: str, tile: Tile) -> str:
     return "\n".join(line + wide if line.startswith("define ") else line for line in str(module).splitlines())
 
 
-def word(n: int) -> ir.Constant:
-    return ir.Constant(I64, n)
-
-
 class _Printer:
     """Small things."""
 
@@ -63,22 +57,6 @@ class _Printer:
     def finish(self) -> None:
         self.b.ret_void()
         self.entry.branch(self.first)
-
-    def steps(self, start: ir.Value, stop: ir.Value, step: ir.Value, body: Body) -> None:
-        """`for i in range(start, stop, step)`, with a positive step."""
-        before, inside, after = self.b.block, self.b.append_basic_block("each"), self.b.append_basic_block("after")
-        self.b.cbranch(self.b.icmp_signed("<", start, stop), inside, after)
-        self.b.position_at_end(inside)
-        i = self.b.phi(I64)
-        i.add_incoming(start, before)
-        body(i)
-        following = self.b.add(i, step, flags=("nsw",))
-        i.add_incoming(following, self.b.block)
-        self.b.cbranch(self.b.icmp_signed("<", following, stop), inside, after)
-        self.b.position_at_end(after)
-
-    def each(self, count: ir.Value, body: Body) -> None:
-        self.steps(word(0), count, word(1), body)
 
     def either(self, condition: ir.Value, yes: Callable[[], None], no: Callable[[], None]) -> None:
         blocks = [self.b.append_basic_block(name) for name in ("yes", "no", "after")]
@@ -194,7 +172,7 @@ class _Tile(_Printer):
             def entry(i: ir.Value, j: ir.Value) -> None:
                 put(self.load(self.at(spare, (i, word(self.width)), j)), self.at(c, (i, row), word(last * self.width), j))
 
-            self.each(word(self.rows), lambda i: self.each(lanes, lambda j: entry(i, j)))
+            each(self.b, word(self.rows), lambda i: each(self.b, lanes, lambda j: entry(i, j)))
 
         self.either(self.b.icmp_signed("==", lanes, word(self.width)), whole, some)
 
@@ -218,14 +196,14 @@ class _Product(_Printer):
         _, n, k = self.function.args[:3]
         self.packed_b, self.packed_a = self.room(_DEPTH * self.block), self.room(_DEPTH * self.rows)
         self.when(self.b.icmp_signed("<=", k, word(0)), self.clear)
-        self.steps(word(0), n, word(self.block), lambda j: self.steps(word(0), k, word(_DEPTH), lambda p: self.part(j, p)))
+        steps(self.b, word(0), n, word(self.block), lambda j: steps(self.b, word(0), k, word(_DEPTH), lambda p: self.part(j, p)))
         self.finish()
 
     def clear(self) -> None:
         m, n, *_ = self.function.args
         c, row = self.function.args[9:]
         zero = ir.Constant(self.real, 0.0)
-        self.each(m, lambda i: self.each(n, lambda j: self.store(zero, self.at(c, (i, row), j))))
+        each(self.b, m, lambda i: each(self.b, n, lambda j: self.store(zero, self.at(c, (i, row), j))))
 
     def part(self, j: ir.Value, p: ir.Value) -> None:
         """What some columns of B, and some of its rows, contribute."""
@@ -256,12 +234,12 @@ class _Product(_Printer):
                 )
                 self.tile(rows, rest, depth, (*left, *right, self.at(c, (i, c_row), self.b.add(j, first)), c_row), fresh)
 
-            self.steps(word(0), columns, word(self.panel), columns_from)
+            steps(self.b, word(0), columns, word(self.panel), columns_from)
 
         done = word(0)
         for rows in self.counts:
             stop = self.b.sub(m, self.b.srem(self.b.sub(m, done), word(rows)))
-            self.steps(done, stop, word(rows), lambda i, r=rows: block(i, r))  # type: ignore[misc]
+            steps(self.b, done, stop, word(rows), lambda i, r=rows: block(i, r))
             done = stop
 
     def tile(self, rows: int, columns: ir.Value, depth: ir.Value, sides: Sequence[ir.Value], fresh: ir.Value) -> None:
@@ -276,7 +254,7 @@ class _Product(_Printer):
         self.either(
             self.b.icmp_signed(">", columns, word((self.vectors - 1) * self.width)),
             lambda: call(self.vectors, word(0)),
-            lambda: self.steps(word(0), columns, word(self.width), lambda first: call(1, first)),
+            lambda: steps(self.b, word(0), columns, word(self.width), lambda first: call(1, first)),
         )
 
     def pack_a(self, start: ir.Value, rows: int, depth: ir.Value) -> None:
@@ -288,7 +266,7 @@ class _Product(_Printer):
             def copy(p: ir.Value) -> None:
                 self.store(self.load(self.at(start, (p, column)), kind), self.at(self.packed_a, (p, word(self.rows))))
 
-            self.each(depth, copy)
+            each(self.b, depth, copy)
 
         def apart() -> None:
             def copy(p: ir.Value) -> None:
@@ -296,7 +274,7 @@ class _Product(_Printer):
                 for i in range(rows):
                     self.store(self.load(self.at(start, (p, column), (word(i), row))), self.at(to, word(i)))
 
-            self.each(depth, copy)
+            each(self.b, depth, copy)
 
         self.either(self.b.icmp_signed("==", row, word(1)), beside, apart)
 
@@ -316,19 +294,25 @@ class _Product(_Printer):
 
                 def copy(p: ir.Value) -> None:
                     line = self.at(to, (p, word(self.panel)))
-                    self.each(count, lambda j: self.store(self.load(self.at(here, (p, row), (j, column))), self.at(line, j)))
+                    each(self.b, count, lambda j: self.store(self.load(self.at(here, (p, row), (j, column))), self.at(line, j)))
                     zero = ir.Constant(self.real, 0.0)
-                    self.steps(count, word(self.width), word(1), lambda j: self.store(zero, self.at(line, j)))
+                    steps(self.b, count, word(self.width), word(1), lambda j: self.store(zero, self.at(line, j)))
 
-                self.steps(begin, depth, word(1), copy)
+                steps(self.b, begin, depth, word(1), copy)
 
             def by_rows() -> None:
-                self.each(depth, lambda p: self.store(self.load(self.at(here, (p, row)), self.vector), self.at(to, (p, word(self.panel)))))
+                each(
+                    self.b, depth, lambda p: self.store(self.load(self.at(here, (p, row)), self.vector), self.at(to, (p, word(self.panel))))
+                )
 
             def by_columns() -> None:
                 most = self.b.mul(self.b.sdiv(depth, word(self.width)), word(self.width))
-                self.steps(
-                    word(0), most, word(self.width), lambda p: self.turn(self.at(here, p), column, self.at(to, (p, word(self.panel))))
+                steps(
+                    self.b,
+                    word(0),
+                    most,
+                    word(self.width),
+                    lambda p: self.turn(self.at(here, p), column, self.at(to, (p, word(self.panel)))),
                 )
                 by_entries(most)
 
@@ -340,7 +324,7 @@ class _Product(_Printer):
             down = self.b.icmp_signed("==", row, word(1))
             self.either(full, ordered, lambda: by_entries(word(0)))
 
-        self.steps(word(0), columns, word(self.width), vector)
+        steps(self.b, word(0), columns, word(self.width), vector)
 
     def turn(self, start: ir.Value, column: ir.Value, to: ir.Value) -> None:
         """Copy a square of `width` columns, stored one after the other, to rows: halves are exchanged in log2(width) rounds."""

@@ -6,9 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from fnad.kernels.codegen.counting import I64, each
 from fnad.kernels.codegen.llvm_expr import TYPES
-
-I64 = ir.IntType(64)
 
 
 def gemm(e: Any, g: Any) -> None:
@@ -56,7 +55,7 @@ def part_of_gemm(e: Any, g: Any, low: ir.Value, high: ir.Value) -> None:
     if g.batch == 1:
         call(None)
     else:
-        e.each(e.b.sub(high, low), lambda i: call(e.b.add(low, i)))
+        each(e.b, e.b.sub(high, low), lambda i: call(e.b.add(low, i)))
 
 
 def lapack(e: Any, node: Any) -> None:
@@ -101,11 +100,11 @@ def repair(e: Any, g: Any, out: tuple[Any, ...], left: tuple[Any, ...], right: t
                 product = e.b.select(e.b.fcmp_ordered("==", v, zero), zero, product) if wins else product
             e.b.store(e.b.fadd(e.b.load(total), product), total)
 
-        e.each(k, term)
+        each(e.b, k, term)
         e.b.store(e.b.load(total), place(matrix, i, j))
 
     def each_entry(body: Any) -> None:
-        e.each(rows, lambda i: e.each(columns, lambda j: body(i, j)))
+        each(e.b, rows, lambda i: each(e.b, columns, lambda j: body(i, j)))
 
     each_entry(look)
     with e.b.if_then(e.b.icmp_signed("!=", e.b.load(bad), ir.Constant(I64, 0)), likely=False):
