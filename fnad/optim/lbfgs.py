@@ -193,7 +193,10 @@ class _Run:
         """Go along the direction; the largest change of an entry."""
         used, t = 0, s.t
         if self.o.search:
-            along = lambda length: self.evaluate(self.x + length * s.d)  # noqa: E731
+
+            def along(length: Any) -> Any:
+                return self.evaluate(self.x + length * s.d)
+
             wolfe = strong_wolfe(along, t, s.d, self.loss, self.g, slope, self.o.tolerance_change, self.o.max_eval - self.evals)
             self.loss, self.g, t, used = wolfe
             self.x = self.x + t * s.d

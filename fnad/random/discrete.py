@@ -50,7 +50,10 @@ def randint(key: ArrayLike, shape: Shape, minval: ArrayLike, maxval: ArrayLike, 
     size = spread(name, shape, **bounds)
     require(name, "maxval is above minval", lambda a, b: np.less(a, b), **bounds)
     info = np.iinfo(kind)
-    fits = lambda a, b: np.all(np.greater_equal(a, info.min)) and np.all(np.less_equal(b, int(info.max) + 1))  # noqa: E731
+
+    def fits(a: Any, b: Any) -> Any:
+        return np.all(np.greater_equal(a, info.min)) and np.all(np.less_equal(b, int(info.max) + 1))
+
     require(name, f"{kind} holds the integers", fits, **bounds)
     low, high = (v.astype(KEY) if isinstance(v, Tracer) else _modular(v) for v in bounds.values())
     span = high - low
