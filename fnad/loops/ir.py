@@ -169,6 +169,7 @@ class Function:
     Attributes:
         args: The leaves of the arguments, from left to right (a tuple argument has several).
         returns: The leaves of the result, from left to right.
+        captured: Arrays of the enclosing scopes, frozen as numba freezes them: the values that stand for them in the body.
         written: Those of `args` whose contents the function may change.
         template: The result's structure: `0, 1, ...` in the place of the leaves, in tuples and namedtuples.
         source: The user's file and the name of the function, for comments and errors.
@@ -181,6 +182,7 @@ class Function:
     template: Any
     written: frozenset[Value] = frozenset()
     source: tuple[str, str] = ("", "")
+    captured: list[tuple[Value, np.ndarray[Any, Any]]] = field(default_factory=list)
 
 
 def blocks(item: Item) -> tuple[Block, ...]:
