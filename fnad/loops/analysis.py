@@ -188,10 +188,10 @@ class Places:
             for inner in blocks(item):
                 self._visit(inner, inside)
 
-    def may_precede(self, read: Op, store: Op, memory: Memory) -> bool:
-        """Whether `read` can see an element before `store` overwrites that same one."""
-        array, target = read.args[0], store.args[0]
-        assert isinstance(array, Value) and isinstance(target, Value)
+    def may_precede(self, read: Op, array: Value, store: Op, memory: Memory) -> bool:
+        """Whether `read` can see an element of `array` before `store` overwrites that same one."""
+        target = store.args[0]
+        assert isinstance(target, Value)
         common = memory.roots[array] & memory.roots[target]
         if not common:
             return False

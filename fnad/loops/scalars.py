@@ -119,11 +119,7 @@ FUNCTIONS: dict[str, Function] = {
     "asinh": Function("np.arcsinh({0})", _one(lambda b, x, y: _reciprocal(b, b.call("hypot", b.const(1.0, y), x)))),
     "acosh": Function(
         "np.arccosh({0})",
-        _one(
-            lambda b, x, y: _reciprocal(
-                b, b.mul(b.call("sqrt", b.sub(x, b.const(1.0, y))), b.call("sqrt", b.add(x, b.const(1.0, y))))
-            )
-        ),
+        _one(lambda b, x, y: _reciprocal(b, b.mul(b.call("sqrt", b.sub(x, b.const(1.0, y))), b.call("sqrt", b.add(x, b.const(1.0, y)))))),
         guard=True,
     ),
     "atanh": Function("np.arctanh({0})", _one(lambda b, x, y: _reciprocal(b, _one_minus_square(b, x))), guard=True),
