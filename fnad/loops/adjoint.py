@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
-from fnad.loops.builder import Builder
+from fnad.loops.emit import Builder
 from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, walk
 from fnad.loops.resolve import Scope, is_simple
 from fnad.loops.scalars import rule
@@ -184,7 +184,8 @@ class Program:
     def _give(self, x: Operand | None, amount: Operand, b: Builder) -> None:
         """Add to the adjoint of an operand, if it has one."""
         if x in self.active and not is_array(x):
-            assert isinstance(x, Value) and isinstance(x.type, Scalar)
+            assert isinstance(x, Value)
+            assert isinstance(x.type, Scalar)
             b.do("acc", self._bar(x), b.cast(amount, x.type))
 
     def _reverse(self, items: Sequence[Item], lead: Callable[[Builder], None] | None = None) -> Block:
@@ -231,7 +232,8 @@ class Program:
 
     def _reverse_number(self, op: Op, b: Builder) -> None:
         known = op.attrs["function"].rule if op.kind == "opaque" else rule(op.kind)
-        assert known is not None and op.out is not None
+        assert known is not None
+        assert op.out is not None
         if known.slopes is None or not any(a in self.active for a in op.args):
             return
         bar, zero = self._bar(op.out), b.const(0.0, op.out)
@@ -258,7 +260,9 @@ class Program:
         if op.out not in self.active:
             return
         x, y = op.args
-        assert isinstance(x, Value) and isinstance(y, Value) and isinstance(op.out, Value)
+        assert isinstance(x, Value)
+        assert isinstance(y, Value)
+        assert op.out is not None
         ct = self.shadow[op.out] if is_array(op.out) else self._bar(op.out)
         ranks = f"{x.type.ndim}{y.type.ndim}"  # type: ignore[union-attr]
         for side, a, other in (("left", x, y), ("right", y, x)):

@@ -13,7 +13,8 @@ from fnad.loops.ir import Block, Const, For, Function, If, Item, Op, Operand, Sc
 from fnad.loops.spelling import PURE
 
 _LONGEST = 14  # operations in one expression
-_WRITES = frozenset({"store", "raise"})
+_WRITES = frozenset({"store", "raise", "acc_at", "call"})
+_CHANGES = frozenset({"set", "acc"})
 
 
 def ends(item: For | While | If) -> tuple[tuple[Operand, ...], ...]:
@@ -94,7 +95,8 @@ class Folding:
             return False
         if isinstance(item, Op) and item.kind == "load":
             return not any(_may_write(x) for x in items[i + 1 : at[j]])
-        return True
+        reads = set(self.leaves(starts(item)))
+        return not any(_changes(x, reads) for x in items[i + 1 : at[j]])
 
     def _limit(self, items: list[Item]) -> None:
         """Long expressions are broken."""
@@ -108,6 +110,13 @@ class Folding:
 
 def _may_write(item: Item) -> bool:
     return item.kind in _WRITES if isinstance(item, Op) else any(_may_write(x) for b in blocks(item) for x in b.items)
+
+
+def _changes(item: Item, variables: set[Value]) -> bool:
+    """Whether an item of an adjoint sweep changes one of the variables."""
+    if isinstance(item, Op):
+        return item.kind in _CHANGES and item.args[0] in variables
+    return any(_changes(x, variables) for b in blocks(item) for x in b.items)
 
 
 class Sharing:

@@ -133,7 +133,7 @@ class Scope:
         return later and program.memory.alias(store.args[0], load.args[0]) and not program.places.distinct(load, store)
 
     def _keep(self, kept: list[Value], backward: Block) -> None:
-        new = {v: Value(v.name, v.type, v.line) for v in kept}
+        new = {v: self._twin(v) for v in kept}
         prelude = self._slice(self.items, new)
         numbers, arrays = [v for v in kept if not is_array(v)], [v for v in kept if is_array(v)]
         back: list[Item] = [Op("take", (), new[a], {"value": a}) for a in arrays]
@@ -147,6 +147,9 @@ class Scope:
         backward.items[:0] = [*back, *prelude]
         substitute(Block(backward.items[len(back) :]), new)
 
+    def _twin(self, v: Value) -> Value:
+        return Value(self.program.names.fresh(v.name), v.type, v.line)
+
     def _slice(self, items: Iterable[Item], new: dict[Value, Value]) -> list[Item]:
         """The chosen operations again, with values of their own."""
         found: list[Item] = []
@@ -157,14 +160,14 @@ class Scope:
                 assert item.out is not None
                 if item.kind == "load":
                     self.program.reads.append((item, item.args[0]))  # type: ignore[arg-type]
-                new[item.out] = Value(item.out.name, item.out.type, item.line)
+                new[item.out] = self._twin(item.out)
                 found.append(Op(item.kind, item.args, new[item.out], item.attrs, item.line))
                 continue
             assert isinstance(item, If)
             again = If(item.condition, *(Block(self._slice(b.items, new)) for b in (item.then, item.orelse)), line=item.line)
             for a, c, r in zip(item.then_yields, item.else_yields, item.results, strict=True):
                 if r in self.results:
-                    new[r] = Value(r.name, r.type, r.line)
+                    new[r] = self._twin(r)
                     again.then_yields.append(a)
                     again.else_yields.append(c)
                     again.results.append(new[r])

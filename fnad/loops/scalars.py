@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from fnad.loops.builder import Builder
+from fnad.loops.emit import Builder
 from fnad.loops.ir import Const, Operand, Value
 
 Slopes = Callable[[Builder, Sequence[Operand], Value], Sequence[Operand]]

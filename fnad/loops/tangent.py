@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.loops.analysis import VIEWS, Activity, Memory, is_array, is_float
-from fnad.loops.builder import Builder, Names, is_number
+from fnad.loops.emit import Builder, Names, is_number
 from fnad.loops.ir import INT, Array, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, defined, walk
 from fnad.loops.scalars import rule
 

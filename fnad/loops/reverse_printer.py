@@ -1,0 +1,151 @@
+"""The adjoint program as Python source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from fnad.loops.adjoint import Program
+from fnad.loops.analysis import is_array
+from fnad.loops.ir import Array, Block, Function, Op, Operand, Value, walk
+from fnad.loops.printer import Printer
+from fnad.loops.spelling import converted, dtype_name, element
+from fnad.loops.support import HELPERS
+
+
+def adjoint(fn: Function, wanted: Sequence[bool], value: bool) -> tuple[str, dict[str, Any]]:
+    """Source of a function of `fn.args` and one cotangent per float result; it returns the gradients of the wanted arguments.
+
+    With `value` the results of `fn` come before them. Also answers the names that the source needs besides `np` and `math`.
+    """
+    printer = _Adjoint(Program(fn, wanted), value)
+    return printer.text(), printer.namespace
+
+
+class _Adjoint(Printer):
+    def __init__(self, program: Program, value: bool) -> None:
+        self.program = program
+        fn = program.fn
+        outputs: list[Operand] = []
+        middle: list[Op] = []
+        for r in fn.returns if value else ():
+            if is_array(r):
+                assert isinstance(r, Value)
+                out = Value(program.names.fresh("out"), r.type)
+                middle.append(Op("copy", (r,), out))
+                outputs.append(out)
+            else:
+                outputs.append(r)
+        own = [Op("copy", (a,), a) for a in fn.args if a in fn.written]
+        body = Block([*own, *program.forward.items, *middle, *program.backward.items])
+        args = [*fn.args, *(s for s in program.seeds if s is not None)]
+        super().__init__(Function(f"{fn.name}_adjoint", args, body, [*outputs, *program.gradients()], None, source=fn.source))
+        self.namespace.update({v.name: a for v, a in fn.captured})
+        self.lists: dict[Value, str] = {}
+        self.begin = len(own) + len(program.forward.items)
+
+    def text(self) -> str:
+        self._setup()
+        return super().text()
+
+    def _setup(self) -> None:
+        kinds = {"f": False, "i": False}
+        for item in walk(self.fn.body):
+            if isinstance(item, Op) and item.kind == "push":
+                for v in item.args:
+                    kinds[self._tape(v)] = True
+            if isinstance(item, Op) and item.kind == "keep":
+                value = item.attrs["value"]
+                self.lists[value] = self.program.names.fresh(f"{value.name}_list")
+        self.tapes = [k for k, present in kinds.items() if present]
+
+    @staticmethod
+    def _tape(v: Operand | None) -> str:
+        assert v is not None
+        return "f" if v.type.dtype.kind == "f" else "i"
+
+    def _block(self, block: Block) -> None:
+        if block is self.fn.body:
+            for k in self.tapes:
+                self.put(f"tape_{k} = np.empty(1024, {'np.float64' if k == 'f' else 'np.int64'})")
+                self.put(f"top_{k} = 0")
+            for value, name in self.lists.items():
+                self.put(f"{name} = [{self._sample(value)}]")
+                self.put(f"{name}.pop()")
+            super()._block(Block(block.items[: self.begin]))
+            self.again()
+            self.put("# backwards")
+            super()._block(Block(block.items[self.begin :]))
+            return
+        super()._block(block)
+
+    def _sample(self, value: Value) -> str:
+        """An array of the type that the list holds."""
+        assert isinstance(value.type, Array)
+        dtype, rank = dtype_name(value.type.dtype), value.type.ndim
+        contiguous = value not in self.program.memory.roots or self._contiguous(value)
+        shape = ("0, " * (rank + (not contiguous))).rstrip(" ") if rank else ""
+        return f"np.empty(({shape}), {dtype})" + ("" if contiguous else "[..., 0]")
+
+    def _contiguous(self, value: Value) -> bool:
+        return True
+
+    def _op(self, op: Op) -> None:
+        write = getattr(self, f"_{op.kind}_op", None)
+        if write is None:
+            super()._op(op)
+        else:
+            write(op)
+
+    def _set_op(self, op: Op) -> None:
+        target, value = op.args
+        self._assign(self._read(target), value, op.line)
+
+    def _acc_op(self, op: Op) -> None:
+        self._increase(self._read(op.args[0]), op.args[1], op.line)
+
+    def _acc_at_op(self, op: Op) -> None:
+        array, *index, value = op.args
+        self._increase(element(self._read(array), [self._read(i) for i in index]), value, op.line)
+
+    def _increase(self, target: str, value: Operand | None, line: int) -> None:
+        text = self._read(value)
+        self.put(f"{target} -= {text[1:]}" if text.startswith("-") and getattr(text, "level", 0) >= 11 else f"{target} += {text}", line)
+
+    def _call_op(self, op: Op) -> None:
+        name = self.refer(HELPERS[op.attrs["name"]], op.attrs["name"])
+        self.put(f"{name}({', '.join(self._read(a) for a in op.args)})", op.line)
+
+    def _init_op(self, op: Op) -> None:
+        assert op.out is not None
+        self.put(f"{self.name(op.out)} = {converted('0', op.out.type.dtype)}")
+
+    def _push_op(self, op: Op) -> None:
+        for k, values in self._by_tape(op.args):
+            grow = self.refer(HELPERS["grow"], "grow")
+            self.put(f"if top_{k} + {len(values)} > tape_{k}.size:")
+            self.put(f"    tape_{k} = {grow}(tape_{k}, top_{k} + {len(values)})")
+            for n, v in enumerate(values):
+                self.put(f"tape_{k}[top_{k}{f' + {n}' if n else ''}] = {self._read(v)}")
+            self.put(f"top_{k} += {len(values)}")
+
+    def _pop_op(self, op: Op) -> None:
+        for k, values in self._by_tape(op.attrs["values"]):
+            self.put(f"top_{k} -= {len(values)}")
+            for n, v in enumerate(values):
+                text = f"tape_{k}[top_{k}{f' + {n}' if n else ''}]"
+                exact = v.type.dtype == (np.float64 if k == "f" else np.int64)
+                self.put(f"{self.name(v)} = {text if exact else converted(text, v.type.dtype)}")
+
+    def _by_tape(self, values: Iterable[Any]) -> list[tuple[str, list[Any]]]:
+        every = list(values)
+        return [(k, found) for k in ("f", "i") if (found := [v for v in every if self._tape(v) == k])]
+
+    def _keep_op(self, op: Op) -> None:
+        self.put(f"{self.lists[op.attrs['value']]}.append({self.name(op.attrs['value'])})")
+
+    def _take_op(self, op: Op) -> None:
+        assert op.out is not None
+        self.put(f"{self.name(op.out)} = {self.lists[op.attrs['value']]}.pop()")
