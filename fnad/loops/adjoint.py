@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
 from fnad.loops.emit import Builder
-from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, walk
-from fnad.loops.resolve import Scope, is_simple
+from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
+from fnad.loops.resolve import Scope, is_simple, operands, used
 from fnad.loops.scalars import rule
 from fnad.loops.tangent import names_of
 
@@ -58,14 +58,8 @@ class Program:
                 self.shadow[value] = first.like(value, f"{value.name}_b")
         self.forward = self._augment(self.fn.body)
         self.forward.items[:0] = first.block.items
-        self.seeds: list[Value | None] = []
-        b = Builder(self.names)
-        for r in self.fn.returns:
-            self._seed(r, b)
-        ends = [a for a in self.fn.args if not is_array(a) and a in self.active]
-        self._zero(ends, b)
-        b.block.items += self._reverse(self.forward.items).items
-        self.backward = b.block
+        self.backward = self._reverse(self.forward.items, self._seed)
+        brief(self.backward)
         more = {
             id(s)
             for s in self.stores
@@ -74,19 +68,20 @@ class Program:
         self.undone |= more
         return bool(more)
 
-    def _seed(self, r: Operand, b: Builder) -> None:
+    def _seed(self, b: Builder) -> None:
         """What the caller hands in for a float result is added to its adjoint."""
-        if r.type.dtype.kind not in "fc":
-            return
-        given = Value(self.names.fresh(f"{r.name if isinstance(r, Value) else 'out'}_ct"), r.type)
-        self.seeds.append(given)
-        if r not in self.active:
-            return
-        assert isinstance(r, Value)
-        if is_array(r):
-            b.do("call", self.shadow[r], given, name="accumulate")
-        else:
-            b.do("acc", self._bar(r), given)
+        self._zero(self.fn.args, b)
+        self.seeds: list[Value] = []
+        for r in self.fn.returns:
+            if r.type.dtype.kind not in "fc":
+                continue
+            given = Value(self.names.fresh(f"{r.name if isinstance(r, Value) else 'out'}_ct"), r.type)
+            self.seeds.append(given)
+            if isinstance(r, Value) and r in self.active:
+                if is_array(r):
+                    b.do("call", self.shadow[r], given, name="accumulate")
+                else:
+                    b.do("acc", self._bar(r), given)
 
     def gradients(self) -> list[Operand]:
         """The results of the program: one per wanted argument, a zero array or number where it has no influence."""
@@ -343,4 +338,30 @@ class Program:
 def _plus(b: Builder, x: Operand, y: Operand) -> Operand:
     if isinstance(x, Const) and isinstance(y, Const):
         return Const(x.value + y.value, INT)
+    if isinstance(y, Const) and y.value < 0:
+        return b.op("sub", x, Const(-y.value, INT), type=INT)
     return b.op("add", x, y, type=INT)
+
+
+def brief(block: Block) -> None:
+    """`v = 0` followed by `v += x` is `v = x`; what stays zero is not written."""
+    items = block.items
+    for item in items:
+        for inner in blocks(item):
+            brief(inner)
+    for k, zero in enumerate(items):
+        if not (isinstance(zero, Op) and zero.kind == "set" and isinstance(zero.args[1], Const)):
+            continue
+        v = zero.args[0]
+        for j in range(k + 1, len(items)):
+            item = items[j]
+            if isinstance(item, Op) and item.kind == "acc" and item.args[0] is v and item.args[1] is not v:
+                items[j] = Op("set", item.args, None, {}, item.line)
+                items[k] = _NOTHING
+                break
+            if v in operands(item) or any(v in used(b) for b in blocks(item)):
+                break
+    items[:] = [i for i in items if i is not _NOTHING]
+
+
+_NOTHING = Op("nothing", ())

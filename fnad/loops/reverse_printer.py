@@ -40,7 +40,7 @@ class _Adjoint(Printer):
                 outputs.append(r)
         own = [Op("copy", (a,), a) for a in fn.args if a in fn.written]
         body = Block([*own, *program.forward.items, *middle, *program.backward.items])
-        args = [*fn.args, *(s for s in program.seeds if s is not None)]
+        args = [*fn.args, *program.seeds]
         super().__init__(Function(f"{fn.name}_adjoint", args, body, [*outputs, *program.gradients()], None, source=fn.source))
         self.namespace.update({v.name: a for v, a in fn.captured})
         self.lists: dict[Value, str] = {}
