@@ -16,6 +16,7 @@ from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operan
 from fnad.loops.resolve import Scope, is_simple, operands, used
 from fnad.loops.scalars import rule
 from fnad.loops.tangent import names_of
+from fnad.loops.unroll import unrolled
 
 
 class Program:
@@ -33,6 +34,7 @@ class Program:
     """
 
     def __init__(self, fn: Function, wanted: Sequence[bool]) -> None:
+        fn = unrolled(fn, names_of(fn))
         self.fn, self.wanted = fn, tuple(wanted)
         self.memory = Memory(fn)
         self.active = Activity(fn, self.memory, wanted)
