@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from fnad.errors import UnsupportedError
 from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
 from fnad.loops.emit import Builder
 from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
 from fnad.loops.resolve import Scope, is_simple, operands, used
 from fnad.loops.scalars import rule
 from fnad.loops.tangent import names_of
+from fnad.loops.unroll import unrolled
 
 
 class Program:
@@ -26,13 +28,13 @@ class Program:
     | `set`, `acc` | the variable `args[0]` becomes, or grows by, `args[1]` |
     | `acc_at` | like `store`, but adds |
     | `init` | the variable `out` becomes 0 |
-    | `push`, `pop` | the numbers attrs `values` go to the tape, or come from it |
-    | `reserve` | room on the tape for attrs `values` in every iteration of `range(*args)` |
+    | `push`, `pop` | the numbers `args` go to the tape, or attrs `values` come from it; attrs `check`: room has to be made |
     | `keep`, `take` | the array binding attrs `value` goes to a list of its own, or comes from it |
     | `call` | the helper attrs `name` is called for its effect |
     """
 
     def __init__(self, fn: Function, wanted: Sequence[bool]) -> None:
+        fn = unrolled(fn, names_of(fn))
         self.fn, self.wanted = fn, tuple(wanted)
         self.memory = Memory(fn)
         self.active = Activity(fn, self.memory, wanted)
@@ -50,6 +52,7 @@ class Program:
         self.old: dict[int, Value] = {}
         self.added: set[int] = set()
         self.reads: list[tuple[Op, Value]] = []
+        self.room: dict[int, Op] = {}
         self.depth = 0
         first = Builder(self.names)
         every = [*self.fn.args, *(v for v, _ in self.fn.captured)]
@@ -59,6 +62,7 @@ class Program:
         self.forward = self._augment(self.fn.body)
         self.forward.items[:0] = first.block.items
         self.backward = self._reverse(self.forward.items, self._seed)
+        self.origin = {s: v for v, s in self.shadow.items()}
         brief(self.backward)
         more = {
             id(s)
@@ -305,7 +309,17 @@ class Program:
         inner = Builder(self.names, self._reverse([i for s in sources for i in s.items], lead))
         for p, _, _, r in carried:
             inner.do("set", self._bar(r), self._bar(p) if p in self.active else inner.const(0.0, r))
-        Scope(self, sources, item.params).resolve(inner.block)
+        scope = Scope(self, sources, item.params)
+        scope.resolve(inner.block)
+        if scope.push is not None and isinstance(item, For) and all(map(is_simple, scope.items)) and _unit(item.step):
+            scope.push.attrs["check"] = False
+            self.room[id(item)] = scope.push
+        if isinstance(item, While) and any(isinstance(i, Op) and i.kind == "keep" for i in walk(item.head)):
+            raise UnsupportedError(
+                "the condition of a while loop runs a loop that binds new arrays, which reverse mode cannot take back",
+                got={"at": f"{self.fn.source[0]}:{item.line}"},
+                fix="compute the condition at the end of the loop's body, in a variable",
+            )
         self.depth -= 1
         if inner.block.items:
             self._backwards(item, inner.block, b)
@@ -341,6 +355,10 @@ def _plus(b: Builder, x: Operand, y: Operand) -> Operand:
     if isinstance(y, Const) and y.value < 0:
         return b.op("sub", x, Const(-y.value, INT), type=INT)
     return b.op("add", x, y, type=INT)
+
+
+def _unit(step: Operand) -> bool:
+    return isinstance(step, Const) and step.value in (1, -1)
 
 
 def brief(block: Block) -> None:

@@ -54,6 +54,19 @@ class Memory:
         while self._spread():
             pass
         self.group = self._groups()
+        self.contiguous = set(self.roots) - self._views()
+
+    def _views(self) -> set[Value]:
+        """The arrays that may not be stored as a whole, entry after entry."""
+        found = {i.out for i in self.items if isinstance(i, Op) and i.kind in ("view", "transpose") and i.out is not None}
+        size = -1
+        while len(found) != size:
+            size = len(found)
+            for item in self.items:
+                for join in () if isinstance(item, Op) else joins(item):
+                    if any(s in found for s in join.sources):
+                        found.update(join.targets)
+        return found
 
     def _spread(self) -> bool:
         changed = False

@@ -181,11 +181,19 @@ class Printer(Writer):
         self.put(f"while {self.name(item.condition) if simple else 'True'}:", item.line)
         with self.block():
             if not simple:
+                self.entering(item)
                 self._block(item.head)
                 self.put(f"if not {within(self.name(item.condition), NOT)}:")
                 with self.block():
+                    self.leaving(item)
                     self.put("break")
             self._iteration(item, counted)
+
+    def entering(self, item: While) -> None:
+        """Called where the head of a loop is about to be written."""
+
+    def leaving(self, item: While) -> None:
+        """Called where a loop ends because its condition is false."""
 
 
 def raising(text: str) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 
 from fnad.loops.adjoint import Program
 from fnad.loops.analysis import is_array
-from fnad.loops.ir import Array, Block, Function, Op, Operand, Value, walk
+from fnad.loops.ir import Array, Block, For, Function, Op, Operand, Value, While, walk
 from fnad.loops.printer import Printer
-from fnad.loops.spelling import converted, dtype_name, element
+from fnad.loops.spelling import PRODUCT, SUM, converted, dtype_name, element, within
 from fnad.loops.support import HELPERS
 
 
@@ -85,12 +85,9 @@ class _Adjoint(Printer):
         """An array of the type that the list holds."""
         assert isinstance(value.type, Array)
         dtype, rank = dtype_name(value.type.dtype), value.type.ndim
-        contiguous = value not in self.program.memory.roots or self._contiguous(value)
+        contiguous = self.program.origin.get(value, value) in self.program.memory.contiguous
         shape = ("0, " * (rank + (not contiguous))).rstrip(" ") if rank else ""
         return f"np.empty(({shape}), {dtype})" + ("" if contiguous else "[..., 0]")
-
-    def _contiguous(self, value: Value) -> bool:
-        return True
 
     def _op(self, op: Op) -> None:
         write = getattr(self, f"_{op.kind}_op", None)
@@ -122,11 +119,34 @@ class _Adjoint(Printer):
         assert op.out is not None
         self.put(f"{self.name(op.out)} = {converted('0', op.out.type.dtype)}")
 
+    def entering(self, item: While) -> None:
+        """What the last run of the condition keeps is dropped: no iteration follows it."""
+        for k in self.tapes:
+            self.put(f"before_{k} = top_{k}")
+
+    def leaving(self, item: While) -> None:
+        for k in self.tapes:
+            self.put(f"top_{k} = before_{k}")
+
+    def _for(self, item: For) -> None:
+        push = self.program.room.get(id(item))
+        if push is not None:
+            lo, hi, step = (self.name(x) for x in (item.lo, item.hi, item.step))
+            far, near = (hi, lo) if step == "1" else (lo, hi)
+            trips = str(far) if near == "0" else f"({within(far, SUM)} - {within(near, PRODUCT)})"
+            for k, values in self._by_tape(push.args):
+                self._room(k, trips if len(values) == 1 else f"{len(values)} * {trips}")
+        super()._for(item)
+
+    def _room(self, k: str, count: str) -> None:
+        grow = self.refer(HELPERS["grow"], "grow")
+        self.put(f"if top_{k} + {count} > tape_{k}.size:")
+        self.put(f"    tape_{k} = {grow}(tape_{k}, top_{k} + {count})")
+
     def _push_op(self, op: Op) -> None:
         for k, values in self._by_tape(op.args):
-            grow = self.refer(HELPERS["grow"], "grow")
-            self.put(f"if top_{k} + {len(values)} > tape_{k}.size:")
-            self.put(f"    tape_{k} = {grow}(tape_{k}, top_{k} + {len(values)})")
+            if op.attrs["check"]:
+                self._room(k, str(len(values)))
             for n, v in enumerate(values):
                 self.put(f"tape_{k}[top_{k}{f' + {n}' if n else ''}] = {self._read(v)}")
             self.put(f"top_{k} += {len(values)}")
