@@ -214,6 +214,8 @@ class Program:
         elif op.kind == "dot":
             self._reverse_dot(op, b)
         elif op.kind == "copy" and out in self.active:
+            if args[0] not in self.shadow:  # what is copied into it is constant
+                return
             b.do("call", self.shadow[args[0]], self.shadow[out], name="accumulate")  # type: ignore[index]
         elif out is None or is_array(out) or out not in self.active:
             return
