@@ -160,9 +160,7 @@ class Program:
         results = [*item.results, *(self._twin(item.results[k]) for k in shadowed)]
         if isinstance(item, While):
             return While(head, item.condition, body, params, inits, yields, results, item.count, item.stop, item.line)
-        return For(
-            item.iv, item.lo, item.hi, item.step, body, params, inits, yields, results, item.stop, item.count, item.parallel, item.line
-        )
+        return For(item.iv, item.lo, item.hi, item.step, body, params, inits, yields, results, item.stop, item.count, line=item.line)
 
     def _twin(self, array: Value) -> Value:
         self.shadow[array] = Value(self.names.fresh(f"{array.name}_b"), array.type, array.line)

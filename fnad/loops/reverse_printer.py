@@ -11,6 +11,7 @@ from fnad.loops.adjoint import Program
 from fnad.loops.analysis import is_array
 from fnad.loops.ir import Array, Block, For, Function, Op, Operand, Value, While, walk
 from fnad.loops.printer import Printer
+from fnad.loops.prune import Pruner
 from fnad.loops.spelling import PRODUCT, SUM, converted, dtype_name, element, within
 from fnad.loops.support import HELPERS
 
@@ -40,11 +41,17 @@ class _Adjoint(Printer):
                 outputs.append(r)
         own = [Op("copy", (a,), a) for a in fn.args if a in fn.written]
         body = Block([*own, *program.forward.items, *middle, *program.backward.items])
-        args = [*fn.args, *program.seeds]
-        super().__init__(Function(f"{fn.name}_adjoint", args, body, [*outputs, *program.gradients()], None, source=fn.source))
+        args, returns = [*fn.args, *program.seeds], [*outputs, *program.gradients()]
+        roots = program.memory.roots
+        Pruner(body, returns, lambda v: roots.get(v, frozenset()), value).prune()
+        super().__init__(Function(f"{fn.name}_adjoint", args, body, returns, None, source=fn.source))
         self.namespace.update({v.name: a for v, a in fn.captured})
         self.lists: dict[Value, str] = {}
-        self.begin = len(own) + len(program.forward.items)
+        self.begin = self._first_of_backward(body, {id(i) for i in program.backward.items} | {id(i) for i in middle})
+
+    @staticmethod
+    def _first_of_backward(body: Block, backward: set[int]) -> int:
+        return next((k for k, item in enumerate(body.items) if id(item) in backward), len(body.items))
 
     def text(self) -> str:
         self._setup()
