@@ -90,10 +90,14 @@ class Program:
     def gradients(self) -> list[Operand]:
         """The results of the program: one per wanted argument, a zero array or number where it has no influence."""
         found: list[Operand] = []
+        end = Builder(self.names, self.backward)
         for a, wanted in zip(self.fn.args, self.wanted, strict=True):
-            if wanted:
-                inactive = a not in self.active
-                found.append(Const(0.0, a.type) if inactive else self.shadow[a] if is_array(a) else self._bar(a))  # type: ignore[arg-type]
+            if not wanted:
+                continue
+            if not is_array(a):
+                found.append(self._bar(a) if a in self.active else Const(0.0, a.type))  # type: ignore[arg-type]
+            else:
+                found.append(self.shadow[a] if a in self.active else end.like(a, f"{a.name}_b"))
         return found
 
     # The forward sweep: the function with the shadows of its arrays.
