@@ -173,7 +173,6 @@ class Function:
         written: Those of `args` whose contents the function may change.
         template: The result's structure: `0, 1, ...` in the place of the leaves, in tuples and namedtuples.
         source: The user's file and the name of the function, for comments and errors.
-        captured: Arrays that the function closes over, with their Values, which are free in the body: constants.
     """
 
     name: str
