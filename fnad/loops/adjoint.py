@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fnad.errors import UnsupportedError
 from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
+from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder
 from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
 from fnad.loops.resolve import Scope, is_simple, operands, used
@@ -234,7 +235,7 @@ class Program:
             self._reverse_number(op, b)
 
     def _reverse_number(self, op: Op, b: Builder) -> None:
-        known = op.attrs["function"].rule if op.kind == "opaque" else rule(op.kind)
+        known = rule_of(op.attrs["function"]) if op.kind == "opaque" else rule(op.kind)
         assert known is not None
         assert op.out is not None
         if known.slopes is None or not any(a in self.active for a in op.args):

@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from fnad.loops.frontend import build
 
 from fnad import _fork, _numba
 from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ClosureError, DTypeError, InPlaceError, describe_function, user_line
 from fnad.loops import ir
+from fnad.loops.frontend import build
 from fnad.loops.primitive import loop
 from fnad.loops.program import Mode, Program
 

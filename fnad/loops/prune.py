@@ -131,5 +131,3 @@ class Pruner:
                     setattr(item, part, [getattr(item, part)[k] for k in keep])
             for inner in blocks(item):
                 self._sweep(inner)
-
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.loops.analysis import VIEWS, Activity, Memory, is_array, is_float
+from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder, Names, is_number
 from fnad.loops.ir import INT, Array, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, defined, walk
 from fnad.loops.scalars import rule
@@ -152,7 +153,7 @@ class _Tangent:
 
     def _terms(self, op: Op, b: Builder) -> list[tuple[Operand, Operand, bool]]:
         """(tangent, slope, whether the slope may be infinite) of every argument that has a tangent."""
-        known = op.attrs["function"].rule if op.kind == "opaque" else rule(op.kind)
+        known = rule_of(op.attrs["function"]) if op.kind == "opaque" else rule(op.kind)
         assert known is not None and known.slopes is not None and op.out is not None
         args = [a for a in op.args if a is not None]
         tangents = [self._tangent(a) if is_float(a) else None for a in args]
