@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of, shape_of
+from fnad.core.lowering import Native
 from fnad.core.primitive import Joint, Primitive
 from fnad.loops import ir
 from fnad.loops.program import Level, Mode, Program
@@ -85,6 +86,10 @@ class Loop(Primitive):
         return tuple(self(*args, program=program, known=known, levels=(tuple(batched), *levels)))
 
 
+    def lower(self, *avals: Aval, program: Program, known: Known, levels: Levels = ()) -> Native:
+        return Native(lambda: program.address(None, levels))
+
+
 class LoopAdjoint(Primitive):
     """The gradients of a program by its `wanted` arguments; operands are its arguments and a cotangent per float result.
 
@@ -132,6 +137,9 @@ class LoopAdjoint(Primitive):
         self, args: Sequence[Any], batched: Level, *, program: Program, mode: Mode, known: Known, levels: Levels = ()
     ) -> tuple[Any, ...]:
         return tuple(self(*args, program=program, mode=mode, known=known, levels=(tuple(batched), *levels)))
+
+    def lower(self, *avals: Aval, program: Program, mode: Mode, known: Known, levels: Levels = ()) -> Native:
+        return Native(lambda: program.address(mode, levels))
 
 
 loop = Loop("loop")
