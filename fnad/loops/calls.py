@@ -13,7 +13,7 @@ import numpy as np
 
 from fnad.errors import DTypeError
 from fnad.loops import arrays, operators
-from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
+from fnad.loops.arrays import Lazy, arrayish, lazy, made, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.indexing import dtype_of_any
 from fnad.loops.ir import Array, Const, Operand, Scalar, Value
@@ -119,46 +119,44 @@ def _extreme(kind: str) -> Handler:
 
 def _running(kind: str) -> Handler:
     def handler(b: Builder, x: Any, axis: Any = None) -> Any:
-        best, _ = _winner(b, x, kind, axis, "value")
-        return best
+        return _winner(b, x, kind, axis, "value")
 
     return handler
 
 
-def _winner(b: Builder, x: Any, kind: str, axis: Any, what: str) -> tuple[Any, Any]:
+def _winner(b: Builder, x: Any, kind: str, axis: Any, what: str) -> Any:
     """The largest or smallest element, or its index: the first of equal ones, kept by a running comparison."""
     x = lazy(b, materialise(b, x))
-    if axis_of(b, x, axis) is not None:
-        b.fail("max, min, argmax and argmin along an axis", fix="loop over the rows")
-    b.when(
-        b.scalar("eq", _count(b, x.sizes), const(0)),
-        lambda: b.emit("raise", (), text="ValueError: the largest or smallest element of an empty array"),
-    )
-    first = x.element([const(0)] * len(x.sizes))
+    which = axis_of(b, x, axis)
+    size = _count(b, x.sizes) if which is None else x.sizes[which]
+    text = "raise ValueError('the largest or smallest element of an empty array')"
+    b.when(b.scalar("eq", size, const(0)), lambda: b.emit("raise", (), text=text))
+
+    def inits(first: Sequence[Operand]) -> list[Operand]:
+        return [x.element(first)] if what == "value" else [x.element(first), const(0)]
 
     def step(at: Sequence[Operand], carried: list[Operand]) -> list[Operand]:
         value = x.element(at)
         better = b.scalar(kind, value, carried[0])
         if x.dtype.kind == "f":
-            better = b.scalar("or", better, b.scalar("and", b.scalar("ne", value, value), b.scalar("eq", carried[0], carried[0])))
+            better = b.scalar("or", better, b.all(b.scalar("ne", value, value), b.scalar("eq", carried[0], carried[0])))
         kept = b.scalar("select", better, value, carried[0], dtype=x.dtype)
         if what == "value":
             return [kept]
-        number = at[0]
-        for index, size in zip(at[1:], x.sizes[1:], strict=True):
-            number = b.scalar("add", b.scalar("mul", number, size, dtype=np.int64), index, dtype=np.int64)
+        number = at[0] if which is None else at[which]
+        for index, length in zip(at[1:], x.sizes[1:], strict=True) if which is None else ():
+            number = b.scalar("add", b.scalar("mul", number, length, dtype=np.int64), index, dtype=np.int64)
         return [kept, b.scalar("select", better, number, carried[1], dtype=np.int64)]
 
-    found = arrays.reduce(b, x, step, [first] if what == "value" else [first, const(0)])
-    return found[0], found[-1]
+    return arrays.reduce(b, x, step, inits, which)[-1]
 
 
 HANDLERS[max] = _extreme("gt")
 HANDLERS[min] = _extreme("lt")
 HANDLERS[np.max] = HANDLERS[np.amax] = _running("gt")
 HANDLERS[np.min] = HANDLERS[np.amin] = _running("lt")
-HANDLERS[np.argmax] = lambda b, x, axis=None: _winner(b, x, "gt", axis, "index")[1]
-HANDLERS[np.argmin] = lambda b, x, axis=None: _winner(b, x, "lt", axis, "index")[1]
+HANDLERS[np.argmax] = lambda b, x, axis=None: _winner(b, x, "gt", axis, "index")
+HANDLERS[np.argmin] = lambda b, x, axis=None: _winner(b, x, "lt", axis, "index")
 
 
 def axis_of(b: Builder, x: Lazy, axis: Any) -> int | None:
@@ -187,9 +185,7 @@ def _accumulate(b: Builder, kind: str, x: Any, axis: Any, start: Any, dtype: Any
     def step(at: Sequence[Operand], carried: list[Operand]) -> list[Operand]:
         return [b.scalar(kind, carried[0], b.cast(x.element(at), dtype), dtype=dtype)]
 
-    which = axis_of(b, x, axis)
-    found = arrays.reduce(b, x, step, [const(start, dtype)], which)
-    return found[0] if which is None else materialise(b, found)
+    return arrays.reduce(b, x, step, lambda first: [const(start, dtype)], axis_of(b, x, axis))[0]
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -240,7 +236,7 @@ def _all_or_any(kind: str, start: bool) -> Handler:
         def step(at: Sequence[Operand], carried: list[Operand]) -> list[Operand]:
             return [b.scalar(kind, carried[0], b.truth(x.element(at)))]
 
-        return arrays.reduce(b, x, step, [const(start)])[0]
+        return arrays.reduce(b, x, step, lambda first: [const(start)])[0]
 
     return handler
 
@@ -371,7 +367,7 @@ def _arange(b: Builder, start: Any, stop: Any = None, step: Any = None, dtype: A
     def element(at: Sequence[Operand]) -> Operand:
         return b.cast(operators.binary(b, "add", start, operators.binary(b, "mul", at[0], step)), dtype_from(b, dtype, joint))
 
-    return Lazy(dtype_from(b, dtype, joint), [count], element, [])
+    return made(b, dtype_from(b, dtype, joint), [count], element)
 
 
 @handles(np.linspace)
@@ -386,14 +382,14 @@ def _linspace(b: Builder, start: Any, stop: Any, num: Any = None) -> Any:
         inner = operators.binary(b, "add", start, operators.binary(b, "mul", b.cast(at[0], np.float64), step))
         return b.scalar("select", last, stop, inner, dtype=np.float64)
 
-    return Lazy(np.dtype(np.float64), [count], element, [])
+    return made(b, np.float64, [count], element)
 
 
 @handles(np.eye, np.identity)
 def _eye(b: Builder, n: Any, m: Any = None, dtype: Any = None) -> Any:
     kept = dtype_from(b, dtype, np.float64)
     sizes = sizes_of(b, (n, n if m is None else m))
-    return Lazy(kept, sizes, lambda at: b.cast(b.scalar("eq", at[0], at[1]), kept), [])
+    return made(b, kept, sizes, lambda at: b.cast(b.scalar("eq", at[0], at[1]), kept))
 
 
 # products and copies of several arrays
@@ -427,12 +423,12 @@ def _vdot(b: Builder, x: Any, y: Any) -> Any:
 def _outer(b: Builder, x: Any, y: Any) -> Any:
     x, y = (lazy(b, materialise(b, v)) for v in (x, y))
     dtype = operators.common(x.dtype, y.dtype)
-    leaves = [(leaf, False) for part in (x, y) for leaf, _ in part.leaves]
+    sizes = [x.sizes[0], y.sizes[0]]
 
     def element(at: Sequence[Operand]) -> Operand:
         return b.cast(operators.binary(b, "mul", x.element(at[:1]), y.element(at[1:])), dtype)
 
-    return Lazy(dtype, [x.sizes[0], y.sizes[0]], element, leaves)
+    return made(b, dtype, sizes, element, [leaf for part in (x, y) for leaf, _ in part.leaves])
 
 
 @handles(np.linalg.norm)

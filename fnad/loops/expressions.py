@@ -16,7 +16,7 @@ from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.indexing import Slice
 from fnad.loops.ir import BOOL, Array, Block, Const, If, Operand, Value
-from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, mark_frozen, outline, rebuild, types, unify
+from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, mark_frozen, measure, outline, rebuild, types, unify
 from fnad.loops.source import Source, Static
 
 
@@ -384,6 +384,7 @@ class Expressions(Builder):
         results = leaves(shape, out)
         mark_frozen(self, results, sides)
         self.add(If(test, blocks[0], blocks[1], sides[0], sides[1], results, self.line))
+        measure(self, shape, out)
         return out
 
     # calls
