@@ -191,16 +191,16 @@ class Builder:
     def alloc(self, sizes: Sequence[Operand], dtype: Any, fill: Any = None, name: str = "t") -> Value:
         out = self.emit("alloc", sizes, Array(np.dtype(dtype), len(sizes)), name, fill=fill)
         self.shapes[out] = list(sizes)
-        self.roots[out] = self._new_root()
+        self.roots[out] = self.new_root()
         return out
 
     def copy(self, x: Value, name: str = "t") -> Value:
         out = self.emit("copy", (x,), x.type, name)
         self.shapes[out] = list(self.shape(x))
-        self.roots[out] = self._new_root()
+        self.roots[out] = self.new_root()
         return out
 
-    def _new_root(self) -> frozenset[Root]:
+    def new_root(self) -> frozenset[Root]:
         """The place of an allocation: the same one where a loop body is built again."""
         place = (getattr(self.node, "lineno", 0), getattr(self.node, "col_offset", 0))
         return frozenset({(place, tuple(id(call) for call in self.calls))})

@@ -230,11 +230,15 @@ class Frontend(Expressions):
     def run_Pass(self, node: ast.Pass) -> None:
         pass
 
+    def run_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if not isinstance(target, ast.Name):
+                self.fail("Only names can be deleted")
+            self.frame.env[target.id] = Undefined(target.id)
+
     def run_FunctionDef(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
             self.fail("A decorated function inside a loop function", fix="define it outside")
-        from_here = Static(None)
-        self.frame.env[node.name] = from_here
         self.frame.env[node.name] = self.eval_Lambda(node)  # type: ignore[arg-type]
 
     def run_Assert(self, node: ast.Assert) -> None:

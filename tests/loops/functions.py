@@ -356,7 +356,7 @@ def conditional_expression_is_lazy(x, y):
 def short_circuit_guards_an_index(x):
     s = 0.0
     for i in range(-2, 10):
-        if i >= 0 and i < x.size and x[i] > 0 or i == -2:
+        if (i >= 0 and i < x.size and x[i] > 0) or i == -2:
             s += 1.0 + i
         if not (i >= 0 and i < x.size) or x[i] < 0:
             s *= 1.5
@@ -886,6 +886,4 @@ def dynamic_slices(x, k):
 def deleted_and_passed(x):
     y = x[0]
     del y
-    pass
-    ...
     return x[1]
