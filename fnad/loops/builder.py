@@ -24,12 +24,18 @@ FOLDED: dict[str, Callable[..., Any]] = {
     "or": lambda a, b: a or b, "bitand": operator.and_, "bitor": operator.or_, "bitxor": operator.xor, "shl": operator.lshift,
     "shr": operator.rshift, "invert": operator.invert,
 }  # fmt: skip
+_NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1, "and": True, "or": False}
 SHARED = frozenset(FOLDED) | {"cast", "select"}
 """Kinds that are computed once where their operands and result are integers or booleans."""
 
 
 def dtype_of(operand: Operand) -> np.dtype[Any]:
     return operand.type.dtype
+
+
+def same(x: Operand | None, y: Operand | None) -> bool:
+    """Whether two integers are known to be equal (and not both unknown)."""
+    return x is not None and (x is y or (isinstance(x, Const) and isinstance(y, Const) and x.value == y.value))
 
 
 def is_array(x: Any) -> bool:
@@ -64,7 +70,8 @@ class Builder:
         self.captured: dict[int, tuple[Value, np.ndarray[Any, Any]]] = {}
         self.frozen: set[Value] = set()
         self.roots: dict[Value, frozenset[Root]] = {}
-        self.shapes: dict[Value, list[Operand | None]] = {}
+        self.shapes: dict[Value, list[Operand]] = {}
+        self.positive: set[Value] = set()
         self.makers: dict[Value, Op] = {}
         self._known: list[dict[Any, Value]] = [{}]
         self._names = 0
@@ -122,19 +129,31 @@ class Builder:
                 return const(FOLDED[kind](*values), type.dtype)
             except (ArithmeticError, TypeError, ValueError):
                 return None
-        if type.dtype.kind in "iu" and len(args) == 2:
-            return self._identity(kind, args[0], args[1], type)
-        return None
+        return self._identity(kind, args, type) if type.dtype.kind in "biu" or kind == "select" else None
 
     @staticmethod
-    def _identity(kind: str, x: Operand, y: Operand, type: Scalar) -> Operand | None:
-        """`x + 0`, `x * 1` and the like, of integers."""
-        neutral = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}.get(kind)
-        if isinstance(y, Const) and y.value == neutral and x.type == type:
-            return x
-        if isinstance(x, Const) and x.value == neutral and kind in ("add", "mul") and y.type == type:
-            return y
+    def _identity(kind: str, args: Sequence[Operand], type: Scalar) -> Operand | None:
+        """`x + 0`, `x * 1`, `x and True` and the like, of integers and booleans."""
+        if kind == "select" and isinstance(args[0], Const):
+            return args[1] if args[0].value else args[2]
+        if kind == "select" and same(args[1], args[2]):
+            return args[1]
+        if len(args) != 2:
+            return None
+        for x, y, swapped in ((*args, False), (*reversed(args), True)):
+            if isinstance(y, Const) and x.type == type and not (swapped and kind in ("sub", "floordiv")):
+                if kind in _NEUTRAL and y.value == _NEUTRAL[kind]:
+                    return x
+                if kind in ("and", "or") and y.value == (kind == "or"):
+                    return y
         return None
+
+    def all(self, *conditions: Operand) -> Operand:
+        """Conditions, all of them."""
+        found: Operand = const(True)
+        for condition in conditions:
+            found = self.scalar("and", found, condition)
+        return found
 
     def cast(self, x: Operand, dtype: Any) -> Operand:
         dtype = np.dtype(dtype)
@@ -158,28 +177,30 @@ class Builder:
 
     def dim(self, x: Value, axis: int) -> Operand:
         """The size of an axis."""
-        sizes = self.shapes.get(x)
-        known = None if sizes is None else sizes[axis]
-        if known is not None:
-            return known
-        return self._shared(("dim", x, axis), lambda: self.emit("dim", (x,), INT, "n", axis=axis))
+        return self.shapes[x][axis]
+
+    def measure(self, x: Value, known: Sequence[Operand | None] = ()) -> None:
+        """Note the sizes of an array; emit those that are not known."""
+        rank = x.type.ndim  # type: ignore[union-attr]
+        sizes = list(known) or [None] * rank
+        self.shapes[x] = [self.emit("dim", (x,), INT, "n", axis=k) if size is None else size for k, size in enumerate(sizes)]
 
     def shape(self, x: Value) -> tuple[Operand, ...]:
-        return tuple(self.dim(x, k) for k in range(x.type.ndim))  # type: ignore[union-attr]
+        return tuple(self.shapes[x])
 
     def alloc(self, sizes: Sequence[Operand], dtype: Any, fill: Any = None, name: str = "t") -> Value:
         out = self.emit("alloc", sizes, Array(np.dtype(dtype), len(sizes)), name, fill=fill)
         self.shapes[out] = list(sizes)
-        self.roots[out] = self._new_root()
+        self.roots[out] = self.new_root()
         return out
 
     def copy(self, x: Value, name: str = "t") -> Value:
         out = self.emit("copy", (x,), x.type, name)
         self.shapes[out] = list(self.shape(x))
-        self.roots[out] = self._new_root()
+        self.roots[out] = self.new_root()
         return out
 
-    def _new_root(self) -> frozenset[Root]:
+    def new_root(self) -> frozenset[Root]:
         """The place of an allocation: the same one where a loop body is built again."""
         place = (getattr(self.node, "lineno", 0), getattr(self.node, "col_offset", 0))
         return frozenset({(place, tuple(id(call) for call in self.calls))})
@@ -188,19 +209,68 @@ class Builder:
         """A view; `axes` and `bounds` as in `ir.Op`."""
         assert isinstance(x.type, Array)
         key = ("view", x, axes, *map(self._key, bounds))
-        out = self._shared(key, lambda: self.emit("view", (x, *bounds), Array(x.type.dtype, axes.count("s")), axes=axes))
+        return self._shared(key, lambda: self._new_view(x, axes, bounds))
+
+    def _new_view(self, x: Value, axes: str, bounds: Sequence[Operand | None]) -> Value:
+        out = self.emit("view", (x, *bounds), Array(dtype_of(x), axes.count("s")), axes=axes)
         sizes: list[Operand | None] = []
         at = 0
         for axis, letter in enumerate(axes):
             if letter == "s":
-                sizes.append(self.dim(x, axis) if all(b is None for b in bounds[at : at + 3]) else None)
+                start, stop, step = bounds[at : at + 3]
+                sizes.append(self._slice_size(self.dim(x, axis), start, stop) if step is None else None)
             at += 1 if letter == "i" else 3
-        self.shapes[out] = sizes
+        self.measure(out, sizes)
         return self._same_memory(out, x)
+
+    def _slice_size(self, size: Operand, start: Operand | None, stop: Operand | None) -> Operand | None:
+        """The size of `a[start:stop]`, where it is simple: then slices that are equally long are known to be."""
+        if isinstance(size, Const) and all(b is None or isinstance(b, Const) for b in (start, stop)):
+            ends = [None if b is None else b.value for b in (start, stop)]  # type: ignore[union-attr]
+            return const(len(range(*slice(*ends).indices(size.value))))
+        base, offset = self.affine(size)
+        first = 0 if start is None else start.value if isinstance(start, Const) else -1
+        if stop is None:
+            left = 0
+        elif isinstance(stop, Const):
+            left = -stop.value
+        else:
+            other, shift = self.affine(stop)
+            left = offset - shift if other is base else -1
+            left = left if left <= 2 else -1  # a computed bound below 0 would count from the end
+        if first < 0 or left < 0 or (stop is not None and left == 0 and isinstance(stop, Const)):
+            return None
+        if not first + left:
+            return size
+        rest = self.scalar("sub", size, const(first + left), dtype=np.int64)
+        return self.scalar("select", self.scalar("gt", rest, const(0)), rest, const(0), dtype=np.int64)
+
+    def affine(self, x: Operand) -> tuple[Value | None, int]:
+        """An integer as a value plus a constant."""
+        if isinstance(x, Const):
+            return None, x.value
+        maker = self.makers.get(x)
+        if maker is not None and maker.kind in ("add", "sub") and x.type == INT:
+            first, second = maker.args
+            if isinstance(second, Const) and isinstance(first, Value):
+                base, offset = self.affine(first)
+                return base, offset + (second.value if maker.kind == "add" else -second.value)
+        return x, 0
+
+    def is_positive(self, x: Operand | None) -> bool:
+        """Whether an integer is known to be 0 or more."""
+        if isinstance(x, Const):
+            return bool(x.value >= 0)
+        maker = None if x is None else self.makers.get(x)
+        if maker is None:
+            return x in self.positive
+        if maker.kind in ("add", "mul", "floordiv"):
+            return all(map(self.is_positive, maker.args))
+        return maker.kind == "dim" or (maker.kind == "mod" and self.is_positive(maker.args[1]))
 
     def transpose(self, x: Value, axes: tuple[int, ...]) -> Value:
         out = self._shared(("transpose", x, axes), lambda: self.emit("transpose", (x,), x.type, axes=axes))
-        self.shapes[out] = [self.dim(x, k) for k in axes]
+        self.measure(out, [self.dim(x, k) for k in axes])
         return self._same_memory(out, x)
 
     def reshape(self, x: Value, sizes: Sequence[Operand]) -> Value:
@@ -233,16 +303,17 @@ class Builder:
         """An element of a row is an element of the matrix: one access instead of a view and an access."""
         maker = self.makers.get(x)
         if maker is not None and maker.kind == "view":
-            axes, bounds, left, merged = maker.attrs["axes"], list(maker.args[1:]), list(indices), list[Operand]()
-            for letter in axes:
-                here = [bounds.pop(0) for _ in range(1 if letter == "i" else 3)]
+            bounds, left, merged = list(maker.args[1:]), list(indices), list[Operand]()
+            for letter in maker.attrs["axes"]:
+                start = bounds.pop(0)
                 if letter == "i":
-                    assert here[0] is not None
-                    merged.append(here[0])
-                elif any(b is not None for b in here):
+                    assert start is not None
+                    merged.append(start)
+                    continue
+                stop, step, index = bounds.pop(0), bounds.pop(0), left.pop(0)
+                if step is not None or not (start is stop is None or (self.is_positive(start or const(0)) and self.is_positive(index))):
                     return x, list(indices)
-                else:
-                    merged.append(left.pop(0))
+                merged.append(index if start is None else self.scalar("add", index, start, dtype=np.int64))
             base = maker.args[0]
             assert isinstance(base, Value)
             return self._through_view(base, merged)
@@ -287,6 +358,7 @@ class Builder:
     ) -> list[Operand]:
         """`for i in range(lo, size)` with carried scalars of fixed types; returns their last versions."""
         iv = self.value(INT, "i")
+        self.positive.add(iv)
         params = [self.value(x.type, "acc") for x in inits]
         with self.inside(Block()) as block:
             yields = list(body(iv, list(params)))

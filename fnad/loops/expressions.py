@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DTypeError, UnsupportedError
-from fnad.loops import calls, indexing, operators
+from fnad.loops import calls, indexing, operators, products
 from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.indexing import Slice
 from fnad.loops.ir import BOOL, Array, Block, Const, If, Operand, Value
-from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, mark_frozen, outline, rebuild, types, unify
+from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, mark_frozen, measure, outline, rebuild, types, unify
 from fnad.loops.source import Source, Static
+from fnad.loops.tables import Handler, count
 
 
 @dataclass(eq=False)
@@ -249,7 +250,7 @@ class Expressions(Builder):
         if name == "ndim":
             return const(x.type.ndim)
         if name == "size":
-            return calls._count(self, lazy(self, x).sizes)
+            return count(self, lazy(self, x).sizes)
         if name == "dtype":
             return Static(x.type.dtype)
         if name == "T":
@@ -265,7 +266,7 @@ class Expressions(Builder):
     def eval_BinOp(self, node: ast.BinOp) -> Any:
         x, y = self.spread([node.left, node.right])
         if isinstance(node.op, ast.MatMult):
-            return calls.dot(self, x, y)
+            return products.dot(self, x, y)
         if is_tuple(x) and is_tuple(y) and isinstance(node.op, ast.Add):
             return (*x, *y)
         if is_tuple(x) and isinstance(y, Const) and isinstance(node.op, ast.Mult):
@@ -384,6 +385,7 @@ class Expressions(Builder):
         results = leaves(shape, out)
         mark_frozen(self, results, sides)
         self.add(If(test, blocks[0], blocks[1], sides[0], sides[1], results, self.line))
+        measure(self, shape, out)
         return out
 
     # calls
@@ -391,13 +393,13 @@ class Expressions(Builder):
     def eval_Call(self, node: ast.Call) -> Any:
         function = self.evaluate(node.func)
         args = self.spread([*node.args, *[k.value for k in node.keywords]])
-        count = len(args) - len(node.keywords)
+        given = len(args) - len(node.keywords)
         keywords: dict[str, Any] = {}
-        for keyword, value in zip(node.keywords, args[count:], strict=True):
+        for keyword, value in zip(node.keywords, args[given:], strict=True):
             if keyword.arg is None:
                 self.fail("`**keywords` in a call", fix="write the arguments out")
             keywords[keyword.arg] = value
-        return self.call(function, args[:count], keywords)
+        return self.call(function, args[:given], keywords)
 
     def call(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         if isinstance(function, Bound):
@@ -426,7 +428,7 @@ class Expressions(Builder):
             return target(*args, **keywords)
         return self.call_user(target, args, keywords)
 
-    def _handled(self, handler: calls.Handler, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+    def _handled(self, handler: Handler, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
         try:
             return handler(self, *args, **keywords)
         except TypeError as error:

@@ -23,6 +23,7 @@ from fnad.loops.joins import (
     fresh,
     leaves,
     mark_frozen,
+    measure,
     outline,
     rebuild,
     types,
@@ -76,6 +77,7 @@ def _argument(front: Frontend, name: str, kind: Any, args: list[Value]) -> Any:
         value = front.value(kind, name)
         if isinstance(kind, Array):
             front.roots[value] = frozenset({("argument", len(args))})
+            front.measure(value)
         args.append(value)
         return value
     if isinstance(kind, tuple):
@@ -228,11 +230,15 @@ class Frontend(Expressions):
     def run_Pass(self, node: ast.Pass) -> None:
         pass
 
+    def run_Delete(self, node: ast.Delete) -> None:
+        for target in node.targets:
+            if not isinstance(target, ast.Name):
+                self.fail("Only names can be deleted")
+            self.frame.env[target.id] = Undefined(target.id)
+
     def run_FunctionDef(self, node: ast.FunctionDef) -> None:
         if node.decorator_list:
             self.fail("A decorated function inside a loop function", fix="define it outside")
-        from_here = Static(None)
-        self.frame.env[node.name] = from_here
         self.frame.env[node.name] = self.eval_Lambda(node)  # type: ignore[arg-type]
 
     def run_Assert(self, node: ast.Assert) -> None:
@@ -398,6 +404,9 @@ class Frontend(Expressions):
         sequence = self.sequence(over)
         iv = self.value(INT, node.target.id if isinstance(node.target, ast.Name) else "i")
 
+        if self.is_positive(sequence.lo) and isinstance(sequence.step, Const) and sequence.step.value > 0:
+            self.positive.add(iv)
+
         def start() -> None:
             self.assign(node.target, sequence.item(iv))
             self.run(s.body)
@@ -417,14 +426,15 @@ class Frontend(Expressions):
     def _while(self, s: Loop, node: ast.While) -> None:
         loop = While(Block(), const(True), Block(), [], [], [], [], self.value(INT, "count"), line=self.line)
 
-        def head() -> None:
+        def head(start: Callable[[], None]) -> None:
             with self.inside(Block()) as block:
+                start()
                 test = self.truth_of(node.test)
             loop.head, loop.condition = block, test
 
         self._carry(s, loop, lambda: self.run(s.body), head)
 
-    def _carry(self, s: Loop, loop: For | While, body: Callable[[], None], head: Callable[[], None] | None = None) -> None:
+    def _carry(self, s: Loop, loop: For | While, body: Callable[[], None], head: Callable[[Callable[[], None]], None] | None = None) -> None:
         """Build a loop: again and again, until what its names hold at the start of an iteration is what they hold at its end."""
         names = sorted(assigned([s]) & (s.head | s.live))
         before = self.frame.env
@@ -437,7 +447,7 @@ class Frontend(Expressions):
             self.frame.env = {**before, **dict(zip(names, params, strict=True))}
             self.guessing += 1
             try:
-                block, ends = self._iteration(body, head, names)
+                block, ends = self._iteration(body, head, names, lambda: measure(self, shape, params))
             finally:
                 self.guessing -= 1
             found = tuple(unify(n, a, outline(self, x)) for n, a, x in zip(names, shape, ends, strict=True))
@@ -459,11 +469,15 @@ class Frontend(Expressions):
         if isinstance(loop, For) and loop.stop is not None:
             loop.count = self.value(INT, "count")
         self.add(loop)
+        measure(self, shape, results)
 
-    def _iteration(self, body: Callable[[], None], head: Callable[[], None] | None, names: list[str]) -> tuple[Block, tuple[Any, ...]]:
+    def _iteration(
+        self, body: Callable[[], None], head: Callable[[Callable[[], None]], None] | None, names: list[str], start: Callable[[], None]
+    ) -> tuple[Block, tuple[Any, ...]]:
         if head is not None:
-            head()
+            head(start)
         with self.inside(Block()) as block:
+            start()
             body()
         return block, tuple(self.frame.env.get(name, Undefined(name)) for name in names)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DTypeError, ShapeError
-from fnad.loops.arrays import Lazy, arrayish, expand, lazy, materialise, store_into
+from fnad.loops.arrays import Lazy, arrayish, expand, lazy, made, materialise, store_into
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.ir import Operand, Value
 from fnad.loops.source import Static
@@ -89,12 +89,12 @@ def _check(b: Builder, item: Any) -> None:
 
 
 def _with_new_axes(b: Builder, view: Any, items: list[Any]) -> Lazy:
-    inner = lazy(b, view) if arrayish(view) else Lazy(dtype_of(view), [], lambda at: view, [])
+    inner = lazy(b, view)
     kept = [k for k, i in enumerate(items) if i is not None]
     sizes: list[Operand] = [const(1)] * len(items)
     for k, size in zip(kept, inner.sizes, strict=True):
         sizes[k] = size
-    return Lazy(inner.dtype, sizes, lambda at: inner.element([at[k] for k in kept]), [(leaf, False) for leaf, _ in inner.leaves])
+    return made(b, inner.dtype, sizes, lambda at: inner.element([at[k] for k in kept]), [leaf for leaf, _ in inner.leaves], plain=True)
 
 
 def _one_array(b: Builder, items: list[Any]) -> int:
@@ -117,14 +117,13 @@ def _gather(b: Builder, array: Value, items: list[Any]) -> Any:
     if dtype_of_any(items[place]).kind == "b":
         items = [*items[:place], _nonzero(b, items[place]), *items[place + 1 :]]
     view, axis, chosen = _indexed(b, array, items)
-    rank = len(chosen.sizes)
-    sizes = b.shape(view)
+    rank, sizes = len(chosen.sizes), b.shape(view)
 
     def element(at: Sequence[Operand]) -> Operand:
         return b.load(view, [*at[:axis], chosen.element(at[axis : axis + rank]), *at[axis + rank :]])
 
-    leaves = [(view, False), *((leaf, False) for leaf, _ in chosen.leaves)]
-    return Lazy(dtype_of(view), [*sizes[:axis], *chosen.sizes, *sizes[axis + 1 :]], element, leaves)
+    leaves = [view, *(leaf for leaf, _ in chosen.leaves)]
+    return made(b, dtype_of(view), [*sizes[:axis], *chosen.sizes, *sizes[axis + 1 :]], element, leaves, plain=True)
 
 
 def _nonzero(b: Builder, mask: Any) -> Value:
@@ -174,7 +173,7 @@ def _scatter(b: Builder, array: Value, items: list[Any], value: Any) -> None:
     sizes, rank = b.shape(view), len(chosen.sizes)
     wanted = [*sizes[:axis], *chosen.sizes, *sizes[axis + 1 :]]
     given = lazy(b, value)
-    if any(b.may_alias(leaf, view) for leaf, _ in given.leaves):
+    if any(b.may_alias(leaf, view) for leaf, _ in given.fit(wanted, True)[1]):
         given = lazy(b, materialise(b, given) if isinstance(value, Lazy) else b.copy(value))
     if any(b.may_alias(leaf, view) for leaf, _ in chosen.leaves):
         chosen = lazy(b, b.copy(chosen.leaves[0][0]))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.loops.builder import Builder, const, is_array, is_scalar, is_tuple
+from fnad.loops.builder import Builder, const, is_array, is_scalar, is_tuple, same
 from fnad.loops.ir import Array, Operand, Scalar, Type, Value
 from fnad.loops.source import Static
 
@@ -30,10 +30,11 @@ class Conflict:
 
 @dataclass(frozen=True)
 class Leaf:
-    """What is known of a leaf before it is there: its type, and what its memory may belong to."""
+    """What is known of a leaf before it is there: its type; of an array the memory it may belong to, and sizes (None: not known)."""
 
     type: Type
-    roots: frozenset[Any]
+    roots: frozenset[Any] = frozenset()
+    sizes: tuple[Operand | None, ...] = ()
 
 
 def describe(x: Any) -> str:
@@ -58,27 +59,32 @@ def outline(b: Builder, x: Any) -> Any:
     if is_tuple(x):
         return rebuild(x, [outline(b, item) for item in x])
     if is_scalar(x):
-        return Leaf(x.type, frozenset())
-    return Leaf(x.type, b.roots[x]) if is_array(x) else x
+        return Leaf(x.type)
+    return Leaf(x.type, b.roots[x], b.shape(x)) if is_array(x) else x
 
 
 def unify(name: str, x: Any, y: Any) -> Any:
     """The outline that both fit into."""
-    if isinstance(x, Conflict) or isinstance(y, Undefined):
-        return x
-    if isinstance(y, Conflict) or isinstance(x, Undefined):
-        return y
+    if isinstance(x, Conflict | Undefined) or isinstance(y, Conflict | Undefined):
+        return x if isinstance(x, Conflict) else y if isinstance(y, Conflict) else _measured_later(y if isinstance(x, Undefined) else x)
     if is_tuple(x) and is_tuple(y) and len(x) == len(y) and type(x) is type(y):
         items = [unify(name, a, b) for a, b in zip(x, y, strict=True)]
         return next((i for i in items if isinstance(i, Conflict)), None) or rebuild(x, items)
     if isinstance(x, Leaf) and isinstance(y, Leaf):
         if x.type == y.type:
-            return Leaf(x.type, x.roots | y.roots)
+            return Leaf(x.type, x.roots | y.roots, tuple(a if same(a, c) else None for a, c in zip(x.sizes, y.sizes, strict=True)))
         if isinstance(x.type, Scalar) and isinstance(y.type, Scalar):
-            return Leaf(Scalar(np.result_type(x.type.dtype, y.type.dtype)), frozenset())
+            return Leaf(Scalar(np.result_type(x.type.dtype, y.type.dtype)))
     elif not is_tuple(x) and not is_tuple(y) and same_static(x, y):
         return x
     return Conflict(name, describe(x), describe(y))
+
+
+def _measured_later(x: Any) -> Any:
+    """An outline without sizes: where one side is undefined, those of the other may not be known outside of it."""
+    if is_tuple(x):
+        return rebuild(x, [_measured_later(item) for item in x])
+    return Leaf(x.type, x.roots, (None,) * len(x.sizes)) if isinstance(x, Leaf) else x
 
 
 def same_static(x: Any, y: Any) -> bool:
@@ -97,6 +103,13 @@ def fresh(b: Builder, name: str, shape: Any) -> Any:
     if isinstance(shape.type, Array):
         b.roots[value] = shape.roots
     return value
+
+
+def measure(b: Builder, shape: Any, x: Any) -> None:
+    """Emit the sizes of new arrays that the outline does not know."""
+    for leaf, value in zip(types(shape), leaves(shape, x), strict=True):
+        if leaf.sizes:
+            b.measure(value, leaf.sizes)
 
 
 def leaves(shape: Any, x: Any) -> list[Any]:

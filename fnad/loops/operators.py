@@ -131,11 +131,12 @@ def function(b: Builder, name: str, *operands: Any) -> Any:
     joint = common(*[dtype_of_any(x) for x in operands])
     if name in ("fabs", "abs", "sign", "conj", "real", "imag", "maximum", "minimum") and joint.kind in "biu":
         return _of_integers(b, name, _wide(joint) if joint.kind != "b" else np.dtype(np.int64), *operands)
-    joint = floating(joint)
-    dtype = joint
+    joint = dtype = floating(joint)
+    if joint.kind == "f" and name in ("real", "conj"):
+        return operands[0]
     if name in TESTS:
         dtype = np.dtype(np.bool_)
-    elif name in ("real", "imag", "fabs") and joint.kind == "c":
+    elif name in ("real", "imag", "fabs", "abs") and joint.kind == "c":
         dtype = np.dtype(np.float32 if joint.itemsize == 8 else np.float64)
         name = "abs" if name == "fabs" else name
     elif name == "abs":
