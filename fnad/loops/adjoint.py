@@ -15,7 +15,7 @@ from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
 from fnad.loops.emit import Builder
 from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
 from fnad.loops.resolve import Scope, is_simple, operands, used
-from fnad.loops.scalars import rule
+from fnad.loops.scalars import guarded, rule
 from fnad.loops.tangent import names_of
 from fnad.loops.unroll import unrolled
 
@@ -238,7 +238,7 @@ class Program:
         for x, slope in zip(op.args, slopes, strict=True):
             if x in self.active:
                 amount = b.mul(bar, slope)
-                if known.guard:
+                if guarded(op, known):
                     amount = b.op("select", b.compare("eq", bar, zero), zero, amount, type=op.out.type)
                 self._give(x, amount, b)
 
