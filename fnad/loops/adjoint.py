@@ -90,10 +90,14 @@ class Program:
     def gradients(self) -> list[Operand]:
         """The results of the program: one per wanted argument, a zero array or number where it has no influence."""
         found: list[Operand] = []
+        end = Builder(self.names, self.backward)
         for a, wanted in zip(self.fn.args, self.wanted, strict=True):
-            if wanted:
-                inactive = a not in self.active
-                found.append(Const(0.0, a.type) if inactive else self.shadow[a] if is_array(a) else self._bar(a))  # type: ignore[arg-type]
+            if not wanted:
+                continue
+            if not is_array(a):
+                found.append(self._bar(a) if a in self.active else Const(0.0, a.type))  # type: ignore[arg-type]
+            else:
+                found.append(self.shadow[a] if a in self.active else end.like(a, f"{a.name}_b"))
         return found
 
     # The forward sweep: the function with the shadows of its arrays.
@@ -212,6 +216,8 @@ class Program:
         elif op.kind == "dot":
             self._reverse_dot(op, b)
         elif op.kind == "copy" and out in self.active:
+            if args[0] not in self.shadow:  # what is copied into it is constant
+                return
             b.do("call", self.shadow[args[0]], self.shadow[out], name="accumulate")  # type: ignore[index]
         elif out is None or is_array(out) or out not in self.active:
             return

@@ -291,8 +291,9 @@ def _run(program: Program, mode: Mode | None, args: Sequence[Any], levels: Level
     operands = [_operand(x, t, sum(_mapped(levels, k)), as_given) for k, (x, t) in enumerate(zip(args, program.takes(mode), strict=True))]
     try:
         outs = program.compiled(mode, levels)(*operands)
-    except Exception:
-        _raise_as_user(program, operands, levels)
+    except Exception as error:
+        if not type(error).__module__.startswith("numba"):
+            _raise_as_user(program, operands, levels)
         raise
     if levels:
         return tuple(outs)
@@ -308,7 +309,7 @@ def _raise_as_user(program: Program, operands: Sequence[Any], levels: Levels) ->
     origin = program.origin
     if origin is not program or not program.is_users:
         n = len(origin.operands)
-        origin.compiled(None, _of(levels, n))(*operands[:n])
+        origin.compiled(None, tuple(level for level in _of(levels, n) if any(level)))(*operands[:n])
 
 
 def _operand(x: Any, type: ir.Type, axes: int, as_given: bool) -> Any:

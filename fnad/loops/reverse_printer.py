@@ -40,8 +40,8 @@ class _Adjoint(Printer):
             else:
                 outputs.append(r)
         own = [Op("copy", (a,), a) for a in fn.args if a in fn.written]
-        body = Block([*own, *program.forward.items, *middle, *program.backward.items])
         args, returns = [*fn.args, *program.seeds], [*outputs, *program.gradients()]
+        body = Block([*own, *program.forward.items, *middle, *program.backward.items])
         roots = program.memory.roots
         Pruner(body, returns, lambda v: roots.get(v, frozenset()), value).prune()
         super().__init__(Function(f"{fn.name}_adjoint", args, body, returns, None, source=fn.source))
