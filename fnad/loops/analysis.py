@@ -270,11 +270,11 @@ class Places:
         rank = a.args[0].type.ndim  # type: ignore[union-attr]
         for x, y in zip(a.args[1 : rank + 1], b.args[1 : rank + 1], strict=True):
             p, q = self.affine(x), self.affine(y)
-            if p and q and p[0] is q[0] and p[1] != q[1] and self._not_negative(p) and self._not_negative(q):
+            if p and q and p[0] is q[0] and p[1] != q[1] and self.not_negative(p) and self.not_negative(q):
                 return True
         return False
 
-    def _not_negative(self, index: tuple[Value | None, int]) -> bool:
+    def not_negative(self, index: tuple[Value | None, int]) -> bool:
         base, offset = index
         if base is None:
             return offset >= 0
