@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from fnad.loops.ir import Array, Block, For, If, Item, Op, Operand, Value, While, blocks
 
 _VARIABLES = frozenset({"set", "acc"})
-_CHANGES = frozenset({"acc_at", "call", "keep", "push"})
+_CHANGES = frozenset({"acc_at", "call", "keep", "push", "rewind"})
 
 
 class Pruner:

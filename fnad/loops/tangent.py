@@ -12,7 +12,7 @@ from fnad.loops.analysis import VIEWS, Activity, Memory, is_array, is_float
 from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder, Names, is_number
 from fnad.loops.ir import INT, Array, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, defined, walk
-from fnad.loops.scalars import rule
+from fnad.loops.scalars import guarded, rule
 
 
 def names_of(fn: Function) -> Names:
@@ -160,7 +160,8 @@ class _Tangent:
         if all(t is None for t in tangents):
             return []
         slopes = known.slopes(b, args, op.out)
-        return [(t, s, known.guard) for t, s in zip(tangents, slopes, strict=True) if t is not None]
+        guard = guarded(op, known)
+        return [(t, s, guard) for t, s in zip(tangents, slopes, strict=True) if t is not None]
 
     def _region(self, item: Item) -> Item:
         if isinstance(item, If):
