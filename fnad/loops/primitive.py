@@ -285,7 +285,7 @@ def _infer(program: Program, mode: Mode | None, avals: Sequence[Any], known: Kno
     )
     if mode is not None:
         found = (*found, *(s for s, w in zip(shapes, mode.wanted, strict=False) if w))
-    return tuple(Aval((*sizes, *s), t.dtype) for s, t in zip(found, program.gives(mode), strict=True))
+    return tuple(Aval((*sizes, *s), t.dtype) for s, t in zip(found, program.types(mode)[1], strict=True))
 
 
 # -- evaluation ----------------------------------------------------------------------------------------------------------
@@ -295,8 +295,9 @@ def _run(program: Program, mode: Mode | None, args: Sequence[Any], levels: Level
     """The results for plain arguments."""
     if levels and 0 in _batch_sizes(args, levels):
         return tuple(np.empty(a.shape, a.dtype) for a in _infer(program, mode, args, _numbers(args), levels))
+    takes, gives = program.types(mode)
     as_given = mode is None and not levels and program.is_users
-    operands = [_operand(x, t, sum(_mapped(levels, k)), as_given) for k, (x, t) in enumerate(zip(args, program.takes(mode), strict=True))]
+    operands = [_operand(x, t, sum(_mapped(levels, k)), as_given) for k, (x, t) in enumerate(zip(args, takes, strict=True))]
     try:
         outs = program.compiled(mode, levels)(*operands)
     except Exception as error:
@@ -305,7 +306,7 @@ def _run(program: Program, mode: Mode | None, args: Sequence[Any], levels: Level
         raise
     if levels:
         return tuple(outs)
-    return tuple(t.dtype.type(o) if isinstance(t, ir.Scalar) else o for o, t in zip(outs, program.gives(mode), strict=True))
+    return tuple(t.dtype.type(o) if isinstance(t, ir.Scalar) else o for o, t in zip(outs, gives, strict=True))
 
 
 def _numbers(args: Sequence[Any]) -> Known:

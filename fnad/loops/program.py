@@ -79,12 +79,19 @@ class Program:
         """The positions of the results that have derivatives."""
         return tuple(k for k, t in enumerate(self.results) if t.dtype.kind in "fc")
 
-    def takes(self, mode: Mode | None) -> tuple[ir.Type, ...]:
-        """The types of the operands: of an adjoint, also a cotangent for every float result."""
+    def types(self, mode: Mode | None) -> tuple[tuple[ir.Type, ...], tuple[ir.Type, ...]]:
+        """The types of the operands and of the results."""
+        found: tuple[tuple[ir.Type, ...], tuple[ir.Type, ...]] | None = self._made.get(("types", mode))
+        if found is None:
+            found = self._made[("types", mode)] = self._takes(mode), self._gives(mode)
+        return found
+
+    def _takes(self, mode: Mode | None) -> tuple[ir.Type, ...]:
+        """Of an adjoint, also a cotangent for every float result."""
         return self.operands if mode is None else (*self.operands, *(self.results[k] for k in self.floats))
 
-    def gives(self, mode: Mode | None) -> tuple[ir.Type, ...]:
-        """The types of the results: of an adjoint, the gradients of the wanted arguments, after the value if it is asked for."""
+    def _gives(self, mode: Mode | None) -> tuple[ir.Type, ...]:
+        """Of an adjoint, the gradients of the wanted arguments, after the value if it is asked for."""
         if mode is None:
             return self.results
         wanted = tuple(t for t, w in zip(self.operands, mode.wanted, strict=True) if w)
@@ -150,10 +157,11 @@ class Program:
                 found = self._made.get(key)
                 if found is None:
                     one = self.compiled(mode, levels)
-                    ranks = [t.ndim if isinstance(t, ir.Array) else 0 for t in self.takes(mode)]
+                    takes, gives = self.types(mode)
+                    ranks = [t.ndim if isinstance(t, ir.Array) else 0 for t in takes]
                     ranks = [n + sum(level[k] for level in levels) for k, n in enumerate(ranks)]
-                    outs = [(t.ndim if isinstance(t, ir.Array) else 0) + len(levels) for t in self.gives(mode)]
-                    text = behind_addresses(ranks, outs, [t.dtype for t in (*self.takes(mode), *self.gives(mode))])
+                    outs = [(t.ndim if isinstance(t, ir.Array) else 0) + len(levels) for t in gives]
+                    text = behind_addresses(ranks, outs, [t.dtype for t in (*takes, *gives)])
                     names = {"one": one, "carray": _numba.as_array()}
                     options = {k: v for k, v in self.numba_options(text).items() if k != "nogil"}
                     found = self._made[key] = generated.load(text, "native", names, options, _numba.c_function)
@@ -162,7 +170,7 @@ class Program:
     def _compile(self, mode: Mode | None, levels: tuple[Level, ...]) -> Any:
         if levels:
             inner = self.compiled(mode, levels[1:])
-            text = over_batch(levels, self.gives(mode))
+            text = over_batch(levels, self.types(mode)[1])
             return generated.load(text, "batch", {"one": inner}, self.numba_options(text))
         text, name, names = self.text(mode)
         for value, array in self.fn.captured if mode is not None or self._primal is None else ():
