@@ -97,6 +97,24 @@ def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     return made
 
 
+def c_function(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """A function `(addresses, sizes) -> status` as machine code, at once: see `core.lowering.Native`. Its `address` says where."""
+    import numba
+    from numba import types
+
+    _fork.prepare()
+    signature: Any = types.int64(types.CPointer(types.voidptr), types.CPointer(types.int64))
+    made: Any = numba.cfunc(signature, **options)(function)
+    return made
+
+
+def as_array() -> Any:
+    """`numba.carray`, for compiled code."""
+    import numba
+
+    return numba.carray
+
+
 def parallel_range() -> Any:
     """`numba.prange`, which is `range` outside of compiled functions."""
     import numba

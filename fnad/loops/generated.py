@@ -9,7 +9,7 @@ import math
 import os
 import pathlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import CodeType
 from typing import Any
 
@@ -22,14 +22,20 @@ from fnad.kernels.codegen import cache
 _ALWAYS: dict[str, Any] = {"np": np, "math": math}
 
 
-def load(text: str, name: str, namespace: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+def load(
+    text: str,
+    name: str,
+    namespace: Mapping[str, Any],
+    options: Mapping[str, Any],
+    compiler: Callable[[Any, dict[str, Any]], Any] = _numba.compiled,
+) -> Any:
     """The numba function `name` of a source text. `options` are numba's; with `cache` the machine code stays on disk."""
     function = plain(text, name, namespace, keep=bool(options.get("cache")))
     chosen = {k: v for k, v in options.items() if k != "cache"}
     if options.get("cache") and os.path.exists(function.__code__.co_filename):
         with contextlib.suppress(RuntimeError, OSError):  # no directory can be written
-            return _numba.compiled(function, chosen | {"cache": True})
-    return _numba.compiled(function, chosen)
+            return compiler(function, chosen | {"cache": True})
+    return compiler(function, chosen)
 
 
 def plain(text: str, name: str, namespace: Mapping[str, Any], keep: bool = False) -> Any:

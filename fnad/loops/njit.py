@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from fnad.loops.frontend import build
 
 from fnad import _fork, _numba
 from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ClosureError, DTypeError, InPlaceError, describe_function, user_line
 from fnad.loops import ir
+from fnad.loops.frontend import build
 from fnad.loops.primitive import loop
 from fnad.loops.program import Mode, Program
 
@@ -158,6 +158,9 @@ def _is_traced(a: Any) -> bool:
 
 def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
     """The arguments of a call in the order of the parameters, defaults included, with the parameters' names."""
+    code = function.__code__
+    if not kwargs and len(args) == code.co_argcount and not code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS):
+        return [*zip(code.co_varnames, args, strict=False)]
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     return [*zip(bound.arguments, bound.args, strict=False)]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import Aval, aval_of, shape_of
+from fnad.core.lowering import Native
 from fnad.core.primitive import Joint, Primitive
 from fnad.loops import ir
 from fnad.loops.program import Level, Mode, Program
@@ -85,6 +86,10 @@ class Loop(Primitive):
         return tuple(self(*args, program=program, known=known, levels=(tuple(batched), *levels)))
 
 
+    def lower(self, *avals: Aval, program: Program, known: Known, levels: Levels = ()) -> Native:
+        return Native(lambda: program.address(None, levels))
+
+
 class LoopAdjoint(Primitive):
     """The gradients of a program by its `wanted` arguments; operands are its arguments and a cotangent per float result.
 
@@ -132,6 +137,9 @@ class LoopAdjoint(Primitive):
         self, args: Sequence[Any], batched: Level, *, program: Program, mode: Mode, known: Known, levels: Levels = ()
     ) -> tuple[Any, ...]:
         return tuple(self(*args, program=program, mode=mode, known=known, levels=(tuple(batched), *levels)))
+
+    def lower(self, *avals: Aval, program: Program, mode: Mode, known: Known, levels: Levels = ()) -> Native:
+        return Native(lambda: program.address(mode, levels))
 
 
 loop = Loop("loop")
@@ -277,7 +285,7 @@ def _infer(program: Program, mode: Mode | None, avals: Sequence[Any], known: Kno
     )
     if mode is not None:
         found = (*found, *(s for s, w in zip(shapes, mode.wanted, strict=False) if w))
-    return tuple(Aval((*sizes, *s), t.dtype) for s, t in zip(found, program.gives(mode), strict=True))
+    return tuple(Aval((*sizes, *s), t.dtype) for s, t in zip(found, program.types(mode)[1], strict=True))
 
 
 # -- evaluation ----------------------------------------------------------------------------------------------------------
@@ -287,16 +295,18 @@ def _run(program: Program, mode: Mode | None, args: Sequence[Any], levels: Level
     """The results for plain arguments."""
     if levels and 0 in _batch_sizes(args, levels):
         return tuple(np.empty(a.shape, a.dtype) for a in _infer(program, mode, args, _numbers(args), levels))
+    takes, gives = program.types(mode)
     as_given = mode is None and not levels and program.is_users
-    operands = [_operand(x, t, sum(_mapped(levels, k)), as_given) for k, (x, t) in enumerate(zip(args, program.takes(mode), strict=True))]
+    operands = [_operand(x, t, sum(_mapped(levels, k)), as_given) for k, (x, t) in enumerate(zip(args, takes, strict=True))]
     try:
         outs = program.compiled(mode, levels)(*operands)
-    except Exception:
-        _raise_as_user(program, operands, levels)
+    except Exception as error:
+        if not type(error).__module__.startswith("numba"):
+            _raise_as_user(program, operands, levels)
         raise
     if levels:
         return tuple(outs)
-    return tuple(t.dtype.type(o) if isinstance(t, ir.Scalar) else o for o, t in zip(outs, program.gives(mode), strict=True))
+    return tuple(t.dtype.type(o) if isinstance(t, ir.Scalar) else o for o, t in zip(outs, gives, strict=True))
 
 
 def _numbers(args: Sequence[Any]) -> Known:
@@ -308,7 +318,7 @@ def _raise_as_user(program: Program, operands: Sequence[Any], levels: Levels) ->
     origin = program.origin
     if origin is not program or not program.is_users:
         n = len(origin.operands)
-        origin.compiled(None, _of(levels, n))(*operands[:n])
+        origin.compiled(None, tuple(level for level in _of(levels, n) if any(level)))(*operands[:n])
 
 
 def _operand(x: Any, type: ir.Type, axes: int, as_given: bool) -> Any:

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fnad import _fork
+from fnad import _fork, _numba
 from fnad.loops import generated, ir
 from fnad.loops.printer import source
 from fnad.loops.reverse_printer import adjoint
+from fnad.loops.spelling import dtype_name
 from fnad.loops.tangent import tangent
 
 _lock = _fork.lock(1)
@@ -78,12 +79,19 @@ class Program:
         """The positions of the results that have derivatives."""
         return tuple(k for k, t in enumerate(self.results) if t.dtype.kind in "fc")
 
-    def takes(self, mode: Mode | None) -> tuple[ir.Type, ...]:
-        """The types of the operands: of an adjoint, also a cotangent for every float result."""
+    def types(self, mode: Mode | None) -> tuple[tuple[ir.Type, ...], tuple[ir.Type, ...]]:
+        """The types of the operands and of the results."""
+        found: tuple[tuple[ir.Type, ...], tuple[ir.Type, ...]] | None = self._made.get(("types", mode))
+        if found is None:
+            found = self._made[("types", mode)] = self._takes(mode), self._gives(mode)
+        return found
+
+    def _takes(self, mode: Mode | None) -> tuple[ir.Type, ...]:
+        """Of an adjoint, also a cotangent for every float result."""
         return self.operands if mode is None else (*self.operands, *(self.results[k] for k in self.floats))
 
-    def gives(self, mode: Mode | None) -> tuple[ir.Type, ...]:
-        """The types of the results: of an adjoint, the gradients of the wanted arguments, after the value if it is asked for."""
+    def _gives(self, mode: Mode | None) -> tuple[ir.Type, ...]:
+        """Of an adjoint, the gradients of the wanted arguments, after the value if it is asked for."""
         if mode is None:
             return self.results
         wanted = tuple(t for t, w in zip(self.operands, mode.wanted, strict=True) if w)
@@ -140,10 +148,29 @@ class Program:
                     found = self._made[key] = self._compile(mode, levels)
         return found
 
+    def address(self, mode: Mode | None, levels: tuple[Level, ...] = ()) -> int:
+        """Where the compiled function lies for native code: see `core.lowering.Native`."""
+        key = "native", mode, levels
+        found = self._made.get(key)
+        if found is None:
+            with _lock:
+                found = self._made.get(key)
+                if found is None:
+                    one = self.compiled(mode, levels)
+                    takes, gives = self.types(mode)
+                    ranks = [t.ndim if isinstance(t, ir.Array) else 0 for t in takes]
+                    ranks = [n + sum(level[k] for level in levels) for k, n in enumerate(ranks)]
+                    outs = [(t.ndim if isinstance(t, ir.Array) else 0) + len(levels) for t in gives]
+                    text = behind_addresses(ranks, outs, [t.dtype for t in (*takes, *gives)])
+                    names = {"one": one, "carray": _numba.as_array()}
+                    options = {k: v for k, v in self.numba_options(text).items() if k != "nogil"}
+                    found = self._made[key] = generated.load(text, "native", names, options, _numba.c_function)
+        return int(found.address)
+
     def _compile(self, mode: Mode | None, levels: tuple[Level, ...]) -> Any:
         if levels:
             inner = self.compiled(mode, levels[1:])
-            text = over_batch(levels, self.gives(mode))
+            text = over_batch(levels, self.types(mode)[1])
             return generated.load(text, "batch", {"one": inner}, self.numba_options(text))
         text, name, names = self.text(mode)
         for value, array in self.fn.captured if mode is not None or self._primal is None else ():
@@ -158,6 +185,28 @@ class Program:
         return {**chosen, "nogil": True, "error_model": "numpy"}
 
 
+def behind_addresses(operands: Sequence[int], results: Sequence[int], dtypes: Sequence[np.dtype[Any]]) -> str:
+    """Source of `native(table, sizes)`, which calls `one` on arrays of these ranks at the addresses in a table; 0 if all went well."""
+    lines = ["def native(table, sizes):", "    try:"]
+    used = 0
+
+    def place(k: int, rank: int) -> str:
+        nonlocal used
+        shape = "".join(f"sizes[{used + i}], " for i in range(rank)) or "1, "
+        used += rank
+        return f"carray(table[{k}], ({shape}), {dtype_name(dtypes[k])})"
+
+    for k, rank in enumerate(operands):
+        lines.append(f"        x{k} = {place(k, rank)}{'' if rank else '[0]'}")
+    lines.append(f"        out = one({', '.join(f'x{k}' for k in range(len(operands)))})")
+    for k, rank in enumerate(results):
+        lines.append(f"        y{k} = {place(len(operands) + k, rank)}")
+        if rank:
+            lines += [f"        if out[{k}].shape != y{k}.shape:", "            return 1"]
+        lines.append(f"        y{k}[{'...' if rank else '0'}] = out[{k}]")
+    return "\n".join([*lines, "    except Exception:", "        return 1", "    return 0"]) + "\n"
+
+
 def over_batch(levels: tuple[Level, ...], results: Sequence[ir.Type]) -> str:
     """Source of `batch(size, *operands)`, which calls `one` for every entry of the outermost level and stacks what it returns."""
     mapped, deeper = levels[0], len(levels) - 1
@@ -169,7 +218,7 @@ def over_batch(levels: tuple[Level, ...], results: Sequence[ir.Type]) -> str:
     for k, (out, type) in enumerate(zip(outs, results, strict=True)):
         scalar = isinstance(type, ir.Scalar) and not deeper
         shape = "(n,)" if scalar else f"(n,) + first[{k}].shape"
-        lines.append(f"    {out} = np.empty({shape}, {_dtype(type)})")
+        lines.append(f"    {out} = np.empty({shape}, {dtype_name(type.dtype)})")
         lines.append(f"    {out}[0] = first[{k}]")
     lines += ["    for k in range(1, n):", f"        entry = one({entry})"]
     for k, (out, type) in enumerate(zip(outs, results, strict=True)):
@@ -181,7 +230,3 @@ def over_batch(levels: tuple[Level, ...], results: Sequence[ir.Type]) -> str:
 
 
 _UNEQUAL = "under vmap, the results of a loop function must have the same shape for all examples"
-
-
-def _dtype(type: ir.Type) -> str:
-    return "np.bool_" if type.dtype == np.bool_ else f"np.{type.dtype.name}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from fnad.loops.ir import Array, Block, For, If, Item, Op, Operand, Value, While, blocks
 
 _VARIABLES = frozenset({"set", "acc"})
-_CHANGES = frozenset({"acc_at", "call", "keep", "push"})
+_CHANGES = frozenset({"acc_at", "call", "keep", "push", "rewind"})
 
 
 class Pruner:
@@ -131,5 +131,3 @@ class Pruner:
                     setattr(item, part, [getattr(item, part)[k] for k in keep])
             for inner in blocks(item):
                 self._sweep(inner)
-
-

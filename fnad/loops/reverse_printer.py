@@ -12,7 +12,7 @@ from fnad.loops.analysis import is_array
 from fnad.loops.ir import Array, Block, For, Function, Op, Operand, Value, While, walk
 from fnad.loops.printer import Printer
 from fnad.loops.prune import Pruner
-from fnad.loops.spelling import PRODUCT, SUM, converted, dtype_name, element, within
+from fnad.loops.spelling import PRODUCT, SUM, Expression, converted, dtype_name, element, within
 from fnad.loops.support import HELPERS
 
 
@@ -40,8 +40,8 @@ class _Adjoint(Printer):
             else:
                 outputs.append(r)
         own = [Op("copy", (a,), a) for a in fn.args if a in fn.written]
-        body = Block([*own, *program.forward.items, *middle, *program.backward.items])
         args, returns = [*fn.args, *program.seeds], [*outputs, *program.gradients()]
+        body = Block([*own, *program.forward.items, *middle, *program.backward.items])
         roots = program.memory.roots
         Pruner(body, returns, lambda v: roots.get(v, frozenset()), value).prune()
         super().__init__(Function(f"{fn.name}_adjoint", args, body, returns, None, source=fn.source))
@@ -61,7 +61,7 @@ class _Adjoint(Printer):
         kinds = {"f": False, "i": False}
         for item in walk(self.fn.body):
             if isinstance(item, Op) and item.kind == "push":
-                for v in item.args:
+                for v in item.args[2 if "rows" in item.attrs else 0 :]:
                     kinds[self._tape(v)] = True
             if isinstance(item, Op) and item.kind == "keep":
                 value = item.attrs["value"]
@@ -136,35 +136,60 @@ class _Adjoint(Printer):
             self.put(f"top_{k} = before_{k}")
 
     def _for(self, item: For) -> None:
-        push = self.program.room.get(id(item))
-        if push is not None:
-            lo, hi, step = (self.name(x) for x in (item.lo, item.hi, item.step))
-            far, near = (hi, lo) if step == "1" else (lo, hi)
-            trips = str(far) if near == "0" else f"({within(far, SUM)} - {within(near, PRODUCT)})"
-            for k, values in self._by_tape(push.args):
-                self._room(k, trips if len(values) == 1 else f"{len(values)} * {trips}")
+        push = self.program.rows.get(id(item))
+        if push is None:
+            super()._for(item)
+            return
+        trips = self._trips(item.lo, item.hi, item.step)
+        tapes = self._by_tape(push.args[2:])
+        for k, values in tapes:
+            self._room(k, _times(len(values), trips))
+            self.put(f"{push.attrs['rows']}_{k} = tape_{k}[top_{k}:]")
         super()._for(item)
+        for k, values in tapes:
+            self.put(f"top_{k} += {_times(len(values), f'max({trips}, 0)')}")
+
+    def _trips(self, lo: Operand | None, hi: Operand | None, step: Operand | None) -> Expression:
+        far, near = (hi, lo) if self._read(step) == "1" else (lo, hi)
+        first, last = self._read(near), self._read(far)
+        return last if first == "0" else Expression(f"{within(last, SUM)} - {within(first, PRODUCT)}", SUM)
+
+    def _rewind_op(self, op: Op) -> None:
+        trips = self._trips(*op.args)
+        for k, values in self._by_tape(op.attrs["values"]):
+            self.put(f"top_{k} -= {_times(len(values), f'max({trips}, 0)')}")
+            self.put(f"{op.attrs['rows']}_{k} = tape_{k}[top_{k}:]")
 
     def _room(self, k: str, count: str) -> None:
         grow = self.refer(HELPERS["grow"], "grow")
         self.put(f"if top_{k} + {count} > tape_{k}.size:")
         self.put(f"    tape_{k} = {grow}(tape_{k}, top_{k} + {count})")
 
+    def _slots(self, op: Op, k: str, count: int) -> list[str]:
+        """Where the numbers of one kind lie: in the iteration's row, or on top of the tape."""
+        if "rows" not in op.attrs:
+            return [f"tape_{k}[{_plus(f'top_{k}', n)}]" for n in range(count)]
+        last, first = (self._read(x) for x in op.args[:2])
+        row = last if first == "0" else Expression(f"{within(last, SUM)} - {within(first, PRODUCT)}", SUM)
+        return [f"{op.attrs['rows']}_{k}[{_plus(_times(count, row), n)}]" for n in range(count)]
+
     def _push_op(self, op: Op) -> None:
-        for k, values in self._by_tape(op.args):
-            if op.attrs["check"]:
+        rows = "rows" in op.attrs
+        for k, values in self._by_tape(op.args[2:] if rows else op.args):
+            if not rows:
                 self._room(k, str(len(values)))
-            for n, v in enumerate(values):
-                self.put(f"tape_{k}[top_{k}{f' + {n}' if n else ''}] = {self._read(v)}")
-            self.put(f"top_{k} += {len(values)}")
+            for v, slot in zip(values, self._slots(op, k, len(values)), strict=True):
+                self.put(f"{slot} = {self._read(v)}")
+            if not rows:
+                self.put(f"top_{k} += {len(values)}")
 
     def _pop_op(self, op: Op) -> None:
         for k, values in self._by_tape(op.attrs["values"]):
-            self.put(f"top_{k} -= {len(values)}")
-            for n, v in enumerate(values):
-                text = f"tape_{k}[top_{k}{f' + {n}' if n else ''}]"
+            if "rows" not in op.attrs:
+                self.put(f"top_{k} -= {len(values)}")
+            for v, slot in zip(values, self._slots(op, k, len(values)), strict=True):
                 exact = v.type.dtype == (np.float64 if k == "f" else np.int64)
-                self.put(f"{self.name(v)} = {text if exact else converted(text, v.type.dtype)}")
+                self.put(f"{self.name(v)} = {slot if exact else converted(slot, v.type.dtype)}")
 
     def _by_tape(self, values: Iterable[Any]) -> list[tuple[str, list[Any]]]:
         every = list(values)
@@ -176,3 +201,11 @@ class _Adjoint(Printer):
     def _take_op(self, op: Op) -> None:
         assert op.out is not None
         self.put(f"{self.name(op.out)} = {self.lists[op.attrs['value']]}.pop()")
+
+
+def _times(count: int, text: Expression | str) -> str:
+    return str(text) if count == 1 else f"{count} * {within(text, PRODUCT)}"
+
+
+def _plus(text: str, n: int) -> str:
+    return f"{text} + {n}" if n else text
