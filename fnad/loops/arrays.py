@@ -67,6 +67,10 @@ def arrayish(x: Any) -> bool:
     return isinstance(x, Lazy) or is_array(x)
 
 
+def dtype_of_any(x: Any) -> np.dtype[Any]:
+    return x.dtype if isinstance(x, Lazy) else dtype_of(x)
+
+
 def lazy(b: Builder, x: Any) -> Lazy:
     """An array, or a scalar, as an expression."""
     if isinstance(x, Lazy):

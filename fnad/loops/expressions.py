@@ -15,9 +15,9 @@ from fnad.errors import DTypeError
 from fnad.loops import calls, indexing, operators, products, sequences
 from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
-from fnad.loops.indexing import Slice
 from fnad.loops.ir import BOOL, Array, Block, Const, If, Operand
 from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, measure, outline, rebuild, types, unify
+from fnad.loops.picking import Slice
 from fnad.loops.source import Source, Static
 from fnad.loops.tables import Handler, count
 

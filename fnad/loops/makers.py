@@ -9,9 +9,8 @@ import numpy as np
 
 from fnad.errors import DTypeError, ShapeError
 from fnad.loops import arrays, operators
-from fnad.loops.arrays import Lazy, arrayish, lazy, made, materialise
+from fnad.loops.arrays import Lazy, arrayish, dtype_of_any, lazy, made, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_tuple
-from fnad.loops.indexing import dtype_of_any
 from fnad.loops.ir import Const, Operand, Value
 from fnad.loops.tables import Handler, Table, axis_of, dtype_from, sizes_of
 

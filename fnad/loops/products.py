@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from fnad.loops import operators, reductions
-from fnad.loops.arrays import lazy, made, materialise, select_if
+from fnad.loops.arrays import dtype_of_any, lazy, made, materialise, select_if
 from fnad.loops.builder import Builder, const, is_scalar, same
-from fnad.loops.indexing import dtype_of_any
 from fnad.loops.ir import Array, Operand, Scalar
 from fnad.loops.tables import Table
 

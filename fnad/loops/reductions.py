@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from fnad.loops import arrays, operators
-from fnad.loops.arrays import lazy, made, materialise
+from fnad.loops.arrays import dtype_of_any, lazy, made, materialise
 from fnad.loops.builder import Builder, const, is_tuple
-from fnad.loops.indexing import dtype_of_any
 from fnad.loops.ir import Operand
 from fnad.loops.tables import Handler, Table, axis_of, count, is_none
 

@@ -12,9 +12,9 @@ from fnad.errors import DTypeError
 from fnad.loops import indexing, operators
 from fnad.loops.arrays import arrayish, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple, same
-from fnad.loops.indexing import Slice
 from fnad.loops.ir import Const, Operand, Value
 from fnad.loops.joins import describe
+from fnad.loops.picking import Slice
 from fnad.loops.tables import is_none
 
 

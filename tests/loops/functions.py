@@ -899,3 +899,21 @@ def deleted_and_passed(x):
     y = x[0]
     del y
     return x[1]
+
+
+@case(M)
+def masks_of_matrices(x):
+    y = x.copy()
+    y[y > 1.0] = 1.0
+    y[x < 0] *= -2.0
+    y[x < -1] = x[x < -1] * 3.0
+    y[y > x] -= 0.5
+    return y, x[x > 0].sum(), x[x > 0]
+
+
+@case((0.5, 2, -1.5), 1)
+def tuples_of_numbers_at_an_index(t, k):
+    s = 0.0
+    for i in range(len(t)):
+        s = s * 2 + t[i] + t[-1 - i]
+    return s + t[k]
