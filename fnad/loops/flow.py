@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fnad.loops.builder import is_tuple
-from fnad.loops.expressions import Expressions
+from fnad.loops.calling import Calling
 from fnad.loops.ir import INT, Block, Const, For, Operand, Value, While
 from fnad.loops.joins import Undefined, adapt, fresh, leaves, measure, outline, types, unify
 from fnad.loops.jumps import Loop, assigned
@@ -15,7 +15,7 @@ Thunk = Callable[[], None]
 Head = Callable[[Thunk], None]
 
 
-class Flow(Expressions):
+class Flow(Calling):
     """Branches and loops, and what names hold after them."""
 
     def branch(self, test: Operand, then: Callable[[], None], orelse: Callable[[], None], names: list[str]) -> None:

@@ -183,7 +183,11 @@ def _writes(node: ast.AST) -> frozenset[str]:
     """The names that a statement without a body, or the target of a loop, binds."""
     if isinstance(node, ast.FunctionDef):
         return frozenset({node.name})
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    if isinstance(node, ast.Name):
+        return frozenset({node.id} if isinstance(node.ctx, ast.Store) else ())
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp | ast.Lambda | ast.For | ast.While | ast.If):
+        return frozenset()  # names of their own
+    return frozenset(name for child in ast.iter_child_nodes(node) for name in _writes(child))
 
 
 def assigned(statements: Iterable[Statement]) -> frozenset[str]:

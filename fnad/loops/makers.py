@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,13 @@ from fnad.loops.ir import Const, Operand, Value
 from fnad.loops.tables import Handler, Table, axis_of, dtype_from, sizes_of
 
 HANDLERS = Table()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list comprehension of numbers, of which only an array can be made."""
+
+    array: Value
 
 
 def _creation(fill: Any) -> Handler:
@@ -55,6 +63,9 @@ def _filled(b: Builder, sizes: list[Operand], fill: Any, dtype: np.dtype[Any]) -
 
 @HANDLERS.of(np.array)
 def _array(b: Builder, x: Any, dtype: Any = None) -> Any:
+    if isinstance(x, Listed):
+        x = x.array if dtype_from(b, dtype, dtype_of(x.array)) == dtype_of(x.array) else operators.convert(b, x.array, dtype.object)
+        return materialise(b, x)
     if arrayish(x):
         x = operators.convert(b, x, dtype_from(b, dtype, dtype_of_any(x)))
         return materialise(b, x)

@@ -917,3 +917,24 @@ def tuples_of_numbers_at_an_index(t, k):
     for i in range(len(t)):
         s = s * 2 + t[i] + t[-1 - i]
     return s + t[k]
+
+
+@case(M, 3)
+def every_index(x, n):
+    s = 0.0
+    for i, j in np.ndindex(x.shape):
+        s += x[i, j] * (i - j)
+    for (i, j), v in np.ndenumerate(x):
+        s += v * i * j
+    for k in np.ndindex(n):
+        s += k[0]
+    return s
+
+
+@case(V, 4)
+def list_comprehensions(x, n):
+    i = 7
+    a = np.array([x[i] * i for i in range(n)])
+    b = np.array([v * 2 for v in x[1:]])
+    c, d = [k + 1 for k in (1.0, 2.0)]
+    return a, b, c, d, np.asarray([i * i for i in range(3)]), i
