@@ -13,7 +13,7 @@ import numpy as np
 from fnad.errors import DTypeError
 from fnad.loops import calls, indexing, makers, operators, products, sequences
 from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
-from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.builder import Builder, NotNumeric, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.ir import BOOL, INT, Array, Block, Const, If, Operand, Value
 from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, measure, outline, rebuild, types, unify
 from fnad.loops.picking import Slice
@@ -64,6 +64,8 @@ class Expressions(Builder):
             self.fail(f"`{type(node).__name__}` is not supported in a differentiable loop function", fix="write it with loops and arrays")
         try:
             return method(node)
+        except NotNumeric as error:
+            self.fail(f"Here must be {error.needed}", got={"value": describe(error.found)}, kind=DTypeError)
         finally:
             self.node = outer
 
@@ -112,7 +114,7 @@ class Expressions(Builder):
             self.fail(f"The name {name} is read before anything is assigned to it", fix="assign to it on every path that leads here")
         if isinstance(x, Conflict):
             self.fail(
-                f"The name {x.name} holds values of different kinds on the paths that lead here",
+                f"{x.name} holds values of different kinds on the paths that lead here",
                 got={"on one path": x.first, "on another": x.second},
                 fix="use one name for each kind",
                 kind=DTypeError,
@@ -241,7 +243,7 @@ class Expressions(Builder):
             return tuple(owner)[slice(*bounds)]
         if is_scalar(index) and dtype_of(index).kind in "iu" and all(map(is_scalar, owner)) and owner and not isinstance(index, Const):
             return self._picked(owner, index)
-        if not isinstance(index, Const):
+        if not isinstance(index, Const) or dtype_of(index).kind not in "iu":
             self._static_index()
         if not -len(owner) <= index.value < len(owner):
             self.fail(f"Index {index.value} of a tuple of {len(owner)} items")
@@ -308,7 +310,7 @@ class Expressions(Builder):
             return products.dot(self, x, y)
         if is_tuple(x) and is_tuple(y) and isinstance(node.op, ast.Add):
             return (*x, *y)
-        if is_tuple(x) and isinstance(y, Const) and isinstance(node.op, ast.Mult):
+        if is_tuple(x) and isinstance(y, Const) and isinstance(y.value, int) and isinstance(node.op, ast.Mult):
             return tuple(x) * y.value
         return operators.binary(self, operators.BINARY[type(node.op)], x, y)
 

@@ -18,8 +18,8 @@ def _items(b: Builder, rank: int, index: Any) -> list[Any]:
     items = list(index) if is_tuple(index) else [index]
     items = [None if isinstance(i, Static) and i.object is None else i for i in items]
     for i in items:
-        if is_scalar(i) and dtype_of(i).kind not in "iu":
-            b.fail(f"An index must be an integer, this one is {dtype_of(i)}", fix="convert it with int(...)", kind=DTypeError)
+        if (is_scalar(i) and dtype_of(i).kind not in "iu") or (arrayish(i) and dtype_of_any(i).kind not in "biu"):
+            b.fail(f"An index must be an integer, this one is {dtype_of_any(i)}", fix="convert it with int(...)", kind=DTypeError)
     used = sum(1 for i in items if i is not None and not _is_dots(i))
     masks = sum(i.type.ndim - 1 for i in items if arrayish(i) and dtype_of_any(i).kind == "b")
     missing = rank - used - masks

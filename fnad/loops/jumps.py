@@ -156,6 +156,8 @@ def _falls(statements: list[ast.stmt]) -> bool:
             return False
         if isinstance(s, ast.If) and not _falls(s.body) and not _falls(s.orelse):
             return False
+        if isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value and not _breaks(s.body):
+            return False
     return True
 
 
@@ -165,6 +167,9 @@ def lower(node: ast.FunctionDef | ast.Lambda, refuse: Refuse) -> list[Statement]
         body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
     else:
         body = node.body
+    if _returns(body) and _falls(body):  # what falls off the end returns None
+        last = ast.copy_location(ast.Return(None), body[-1])
+        body = [*body, last]
     statements = _Lowering(refuse).lower(body, None)
     inner = [n for n in ast.walk(node) if n is not node and isinstance(n, ast.FunctionDef | ast.Lambda)]
     always = frozenset(name for function in inner for name in reads(function))  # a closure reads them when it is called

@@ -10,7 +10,7 @@ import numpy as np
 
 from fnad.errors import DTypeError
 from fnad.loops import indexing, operators
-from fnad.loops.arrays import arrayish, materialise
+from fnad.loops.arrays import array_of, arrayish, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple, same
 from fnad.loops.ir import Const, Operand, Value
 from fnad.loops.joins import describe
@@ -123,7 +123,7 @@ def _ndindex(b: Builder, *shape: Any) -> Range:
 
 
 def _ndenumerate(b: Builder, x: Any) -> Range:
-    array: Value = materialise(b, x)
+    array: Value = materialise(b, array_of(b, x) if not arrayish(x) else x)
     indices = _ndindex(b, b.shape(array))
 
     def item(k: Operand) -> tuple[Any, Operand]:

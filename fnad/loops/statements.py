@@ -9,7 +9,7 @@ from typing import Any
 from fnad.errors import DTypeError
 from fnad.loops import indexing, operators
 from fnad.loops.arrays import arrayish, materialise, store_into
-from fnad.loops.builder import const, is_array, is_scalar, is_tuple
+from fnad.loops.builder import NotNumeric, const, is_array, is_scalar, is_tuple
 from fnad.loops.expressions import Local, Pending
 from fnad.loops.flow import Flow
 from fnad.loops.ir import INT, Block, Const, For, Value, While
@@ -29,6 +29,8 @@ class Statements(Flow):
             env = self.frame.env
             try:
                 self._run_one(s)
+            except NotNumeric as error:
+                self.fail(f"Here must be {error.needed}", got={"value": describe(error.found)}, kind=DTypeError)
             except Pending:
                 self.frame.env = env
                 env.update({name: Undefined(name) for name in assigned([s])})

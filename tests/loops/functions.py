@@ -938,3 +938,14 @@ def list_comprehensions(x, n):
     b = np.array([v * 2 for v in x[1:]])
     c, d = [k + 1 for k in (1.0, 2.0)]
     return a, b, c, d, np.asarray([i * i for i in range(3)]), i
+
+
+@case(V)
+def arrays_whose_dtype_is_settled_late(x):
+    s = 0
+    a = np.zeros(3)
+    for i in range(x.size):
+        for _ in range(2):
+            a = np.full(3, s)
+        s += x[i]
+    return a, s
