@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fnad.errors import DTypeError, FnadError, UnsupportedError
+from fnad.loops.emit import Names
 from fnad.loops.ir import BOOL, INT, Array, Block, Const, For, If, Item, Op, Operand, Scalar, Type, Value
 from fnad.loops.source import Source, error_at
 
@@ -83,7 +84,8 @@ class Builder:
         self.positive: set[Value] = set()
         self.makers: dict[Value, Op] = {}
         self._known: list[dict[Any, Value]] = [{}]
-        self._names = 0
+        self._names = Names()
+        self._unnamed: set[Value] = set()
 
     def fail(self, rule: str, *, fix: str = "", got: dict[str, Any] | None = None, kind: type[FnadError] = UnsupportedError) -> NoReturn:
         """Raise an error that points at the expression at hand."""
@@ -102,8 +104,16 @@ class Builder:
         return getattr(self.node, "lineno", 0)
 
     def value(self, type: Type, name: str = "t") -> Value:
-        self._names += 1
-        return Value(f"{name}_{self._names}", type, self.line)
+        made = Value(self._names.fresh(name), type, self.line)
+        if name == "t":
+            self._unnamed.add(made)
+        return made
+
+    def rename(self, x: Value, name: str) -> None:
+        """Give the user's name to a value that has none."""
+        if x in self._unnamed and name != "t":
+            self._unnamed.remove(x)
+            x.name = self._names.fresh(name)
 
     def emit(self, kind: str, args: Sequence[Operand | None], type: Type | None = None, name: str = "t", **attrs: Any) -> Value:
         """Append an operation; where there is no `type`, it has no result (and what is returned is of no use)."""

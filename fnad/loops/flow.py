@@ -77,8 +77,8 @@ class Flow(Calling):
         if is_tuple(x):
             for item in x:
                 self._rename(item, name)
-        elif isinstance(x, Value) and x.name.startswith("t_"):
-            x.name = name.strip(".") + x.name[1:]
+        elif isinstance(x, Value):
+            self.rename(x, name.strip("."))
 
     def _carry(self, s: Loop, loop: For | While, body: Thunk, head: Head | None = None) -> None:
         """Build a loop: again and again, until what its names hold at the start of an iteration is what they hold at its end."""

@@ -58,8 +58,8 @@ class Statements(Flow):
         """A value as a name holds it: in memory."""
         if is_tuple(x):
             return rebuild(x, [self._kept(item) for item in x])
-        if isinstance(x, Value) and x.name.startswith("t_") and name != "t":
-            x.name = name + x.name[1:]
+        if isinstance(x, Value):
+            self.rename(x, name)
         return materialise(self, x, name)
 
     def run_Expr(self, node: ast.Expr) -> None:
