@@ -29,7 +29,17 @@ SHARED = frozenset(FOLDED) | {"cast", "select"}
 """Kinds that are computed once where their operands and result are integers or booleans."""
 
 
+class NotNumeric(Exception):
+    """Something else than a number or an array (of a given rank) was met where one is needed; it becomes an error of the user's line."""
+
+    def __init__(self, found: Any, needed: str = "a number or an array") -> None:
+        super().__init__(found)
+        self.found, self.needed = found, needed
+
+
 def dtype_of(operand: Operand) -> np.dtype[Any]:
+    if not isinstance(operand, Value | Const):
+        raise NotNumeric(operand)
     return operand.type.dtype
 
 
@@ -79,6 +89,13 @@ class Builder:
         """Raise an error that points at the expression at hand."""
         source = self.source
         raise error_at(source.file if source else "", source.name if source else "", self.node, rule, got=got, fix=fix, kind=kind)
+
+    @contextmanager
+    def at(self, node: ast.AST | None) -> Iterator[None]:
+        """Errors point at `node` meanwhile."""
+        outer, self.node = self.node, node
+        yield
+        self.node = outer
 
     @property
     def line(self) -> int:
