@@ -256,16 +256,21 @@ def draw(folder: Path) -> list[Path]:
     return paths
 
 
-def digits(folder: Path) -> list[Path]:
-    """The two pictures of the digits example, by running it."""
+def examples(folder: Path) -> list[Path]:
+    """The pictures that the example programs make, by running them."""
+    programs = HERE.parents[1] / "examples"
     with tempfile.TemporaryDirectory() as made:
-        subprocess.run([sys.executable, HERE.parents[1] / "examples" / "train_digits.py", "--out", made], check=True)
-        return [Path(shutil.copy(Path(made) / f"{name}.png", folder / f"digits_{name}.png")) for name in ("loss", "mistakes")]
+        subprocess.run([sys.executable, programs / "train_digits.py", "--out", made], check=True)
+        paths = [Path(shutil.copy(Path(made) / f"{name}.png", folder / f"digits_{name}.png")) for name in ("loss", "mistakes")]
+    for name in ("lenet", "char_gpt"):
+        paths.append(folder / f"{name}.png")
+        subprocess.run([sys.executable, programs / f"{name}.py", "--plot", paths[-1]], check=True)
+    return paths
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE)
     out = parser.parse_args().out
-    for path in [*draw(out), *digits(out)]:
+    for path in [*draw(out), *examples(out)]:
         print(path)
