@@ -113,25 +113,25 @@ class Optimizer:
         state: Any = defaultdict(dict)
         for n, entry in state_dict["state"].items():
             p = by_number.get(n, n)
-            state[p] = {name: _loaded(name, value, p) for name, value in entry.items()}
+            state[p] = {name: self._loaded(name, value, p) for name, value in entry.items()}
         self.state = state
         for a, b in zip(mine, theirs, strict=True):
             a.update({k: v for k, v in b.items() if k != "params"})
+
+    def _loaded(self, name: str, value: Any, p: Any) -> Any:
+        """A copy of an entry of a loaded state; what is shaped like its parameter has its dtype."""
+        if not isinstance(value, Tensor):
+            return value
+        data = value._data.copy()
+        if name != "step" and isinstance(p, Tensor) and p._data.dtype.kind == "f" and data.shape == p._data.shape:
+            data = data.astype(p._data.dtype)
+        return make(data)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
             lines += [f"Parameter Group {i}", *(f"    {k}: {group[k]}" for k in sorted(group) if k != "params")]
         return "\n".join([*lines, ")"])
-
-
-def _loaded(name: str, value: Any, p: Any) -> Any:
-    if not isinstance(value, Tensor):
-        return value
-    data = value._data.copy()
-    if name != "step" and isinstance(p, Tensor) and p._data.dtype.kind == "f" and data.shape == p._data.shape:
-        data = data.astype(p._data.dtype)
-    return make(data)
 
 
 def closure_loss(closure: Callable[[], Any] | None) -> Any:
@@ -238,6 +238,12 @@ class FromPure(Optimizer):
                 entry["step"] = make(np.array(_number(step), np.int64))
                 for name in [n for n, x in entry.items() if x is None]:
                     del entry[name]
+
+    def _loaded(self, name: str, value: Any, p: Any) -> Any:
+        """Numbers that a parameter carries are float64, also where the parameter is a number itself."""
+        if name in self.pure(self.param_groups[0]).scalars:
+            return make(np.array(_number(value), np.float64))
+        return super()._loaded(name, value, p)
 
 
 def _number(x: Any) -> Any:
