@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import ctypes
 import functools
@@ -346,8 +347,8 @@ def plan(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> int:
             b.offset = schedule.numbers.size(b.place)
             if b in copies:
                 b.spacing = schedule.numbers.size(own)
-        for loop in (n for n in straight([node]) if isinstance(n, Loop) and n.parts is not None):
-            for b in loop.parts.private:
+        for n in (n for n in straight([node]) if isinstance(n, Loop | Gemm) and n.parts is not None):
+            for b in n.parts.private:
                 if b.kind != "temp" and b not in placed:  # copies of an accumulator that is itself a result; one place for all loops
                     placed.add(b)
                     own = _aligned(b.bytes)
@@ -376,14 +377,16 @@ class _Space:
 def _parts(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> tuple[set[Buffer], dict[Buffer, int]]:
     """Temporaries that more than one thread or the host sees, and how many copies those of loops in parts need."""
     nodes = [*straight(schedule.nodes)]
-    outside = [*(n for n in nodes if isinstance(n, Host | Gemm)), *host.calls(schedule.nodes)]
+    outside = [*(n for n in nodes if isinstance(n, Host)), *host.calls(schedule.nodes)]
     shared = {b for node in outside for side in touched(node) for b in side}
+    shared |= {b.root for node in nodes if isinstance(node, Gemm) for b in (node.out, *node.inputs)}
     shared |= _between_parts(cut)
     copies: dict[Buffer, int] = {}
+    uses = collections.Counter(b for node in nodes for b in set().union(*touched(node)))
     for node in nodes:
-        if isinstance(node, Gemm) and node.parts is not None:
-            node.parts.size = schedule.numbers.size(node.parts.length)
-        if isinstance(node, Loop) and node.parts is not None:
+        if isinstance(node, Gemm) and node.after:  # its loops are a function of their own
+            shared |= {b for side in touched(node.after) for b in side if b.kind == "temp" and uses[b] > 1}
+        if isinstance(node, Loop | Gemm) and node.parts is not None:
             node.parts.size = schedule.numbers.size(node.parts.length)
             inside = {b for side in touched(node) for b in side}
             shared |= {b for b in inside if b.kind == "temp" and b not in node.parts.private}

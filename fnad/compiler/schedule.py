@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.compiler import lapack
+from fnad.compiler import epilogues, lapack
 from fnad.compiler.donate import donate
 from fnad.compiler.fuse import Fuser
 from fnad.compiler.parallel import split
@@ -66,8 +66,10 @@ class Schedule:
         for k, v in enumerate(graph.outputs):
             self._finish(k, v)
         self.fuser.contract(self.buffers)
+        epilogues.attach(self.nodes, self.fuser)
         split(self.nodes, self.fuser)
         donate(self.nodes, self.buffers, donated, self.fuser)
+        epilogues.share_memory(self.nodes, self.buffers, self.fuser)
         write_short_extents(self.nodes)
         return self
 

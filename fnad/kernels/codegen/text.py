@@ -58,7 +58,11 @@ def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
         (left, lt, lb), (right, rt, rb) = node.left, node.right
         numbers = ",".join(show(n) for n in node.numbers)
         operands = f"{whole(left)}{'.T' * lt}{'*' * lb} {whole(right)}{'.T' * rt}{'*' * rb}"
-        lines.append(f"{pad}{whole(node.out)} = gemm:{node.out.code} {operands} {numbers} {node.batch == 1} {node.guard}{_blocks(node)}")
+        way = f"{node.batch == 1} {node.guard}{' columns' * node.by_columns}{_parts(program, node)}"
+        lines.append(f"{pad}{whole(node.out)} = gemm:{node.out.code} {operands} {numbers} {way}")
+        if node.after:
+            lines.append(f"{pad}after each piece:")
+            _node(program, node.after, f"{pad}  ", lines)
 
 
 def _body(program: Any, head: str, nodes: Any, pad: str, lines: list[str]) -> None:
@@ -71,18 +75,14 @@ def whole(buffer: Any) -> str:
     return str(buffer.root.name) if buffer.shift is None else f"{buffer.root.name}+{show(buffer.shift)}"
 
 
-def _blocks(gemm: Any) -> str:
-    return "" if gemm.parts is None else f"  # {'columns ' * gemm.by_columns}in parts of {show(gemm.parts.size)}"
-
-
-def _parts(program: Any, loop: Any) -> str:
-    if loop.parts is None:
+def _parts(program: Any, node: Any) -> str:
+    if node.parts is None:
         return ""
     copies = []
-    for b, how in loop.parts.private.items():
+    for b, how in node.parts.private.items():
         own = f" {show(program.entries(b))} entries at {show(b.offset)} + part*{show(b.spacing)}" if b.spacing is not None else ""
         copies.append(f"{b.name} {how}{own}")
-    return f"  # in parts of {show(loop.parts.size)}; private {', '.join(copies)}"
+    return f"  # in parts of {show(node.parts.size)}; private {', '.join(copies)}"
 
 
 def access(program: Any, buffer: Any, index: Any) -> str:
