@@ -2,7 +2,7 @@
 
 They take arrays and tracers alike, keep float32 and change nothing in place: `F.relu(x)`, `F.softmax(x, -1)`.
 Files are by subject: `activations`, `rectifiers` and `gates` are nonlinearities; `linear`, `convolution`, `normalization`,
-`dropout`, `recurrent`, `attention` what layers do; `pooling` and `images` windows and grids; the others losses.
+`dropout`, `recurrent`, `attention` what layers do; `pooling`, `adaptive`, `images` and `sampling` windows and grids; the others losses.
 """
 
 from fnad.nn.functional.activations import gelu as gelu
@@ -14,6 +14,12 @@ from fnad.nn.functional.activations import silu as silu
 from fnad.nn.functional.activations import softmax as softmax
 from fnad.nn.functional.activations import softplus as softplus
 from fnad.nn.functional.activations import tanh as tanh
+from fnad.nn.functional.adaptive import adaptive_avg_pool1d as adaptive_avg_pool1d
+from fnad.nn.functional.adaptive import adaptive_avg_pool2d as adaptive_avg_pool2d
+from fnad.nn.functional.adaptive import adaptive_avg_pool3d as adaptive_avg_pool3d
+from fnad.nn.functional.adaptive import adaptive_max_pool1d as adaptive_max_pool1d
+from fnad.nn.functional.adaptive import adaptive_max_pool2d as adaptive_max_pool2d
+from fnad.nn.functional.adaptive import adaptive_max_pool3d as adaptive_max_pool3d
 from fnad.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
 from fnad.nn.functional.attention import rotary_embedding as rotary_embedding
 from fnad.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
@@ -70,12 +76,6 @@ from fnad.nn.functional.normalization import layer_norm as layer_norm
 from fnad.nn.functional.normalization import local_response_norm as local_response_norm
 from fnad.nn.functional.normalization import normalize as normalize
 from fnad.nn.functional.normalization import rms_norm as rms_norm
-from fnad.nn.functional.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
-from fnad.nn.functional.pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
-from fnad.nn.functional.pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
-from fnad.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
-from fnad.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
-from fnad.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
 from fnad.nn.functional.pooling import avg_pool1d as avg_pool1d
 from fnad.nn.functional.pooling import avg_pool2d as avg_pool2d
 from fnad.nn.functional.pooling import avg_pool3d as avg_pool3d
@@ -85,6 +85,9 @@ from fnad.nn.functional.pooling import lp_pool3d as lp_pool3d
 from fnad.nn.functional.pooling import max_pool1d as max_pool1d
 from fnad.nn.functional.pooling import max_pool2d as max_pool2d
 from fnad.nn.functional.pooling import max_pool3d as max_pool3d
+from fnad.nn.functional.pooling import max_unpool1d as max_unpool1d
+from fnad.nn.functional.pooling import max_unpool2d as max_unpool2d
+from fnad.nn.functional.pooling import max_unpool3d as max_unpool3d
 from fnad.nn.functional.probabilities import binary_cross_entropy as binary_cross_entropy
 from fnad.nn.functional.probabilities import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from fnad.nn.functional.probabilities import kl_div as kl_div

@@ -11,7 +11,7 @@ import numpy as np
 from fnad.core.aval import aval_of, shape_of
 from fnad.errors import ArgumentError, ShapeError, UnsupportedError
 from fnad.nn.functional._arguments import array, floating
-from fnad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from fnad.nn.functional.adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from fnad.primitives.indexing import gather
 from fnad.typing import Array, ArrayLike
 
