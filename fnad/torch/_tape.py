@@ -225,7 +225,7 @@ class Call(Trace):
 
     def leave(self, x: Any) -> Any:
         """A result as a tensor; one that was an argument comes back as that tensor."""
-        if x.__class__ is TapeTracer:
+        if x.__class__ is TapeTracer and x._trace is self:
             have = self.given.get(id(x.value))
             if have is not None and have._req:
                 return have

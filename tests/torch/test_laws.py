@@ -139,14 +139,19 @@ def test_an_error_inside_leaves_nothing_behind():
     "ask",
     [
         lambda: torch.vander,
-        lambda: nn.functional.grid_sample,
+        lambda: nn.functional.fractional_max_pool2d,
+        lambda: nn.FractionalMaxPool3d,
+        lambda: nn.utils.fuse_conv_bn_eval,
         lambda: nn.Fold3d,
         lambda: torch.optim.Lamb,
         lambda: torch.ones(1).unfold_copy,
     ],
 )
 def test_what_is_absent_says_so_by_name(ask):
-    with pytest.raises(UnknownNameError, match=r"(vander|grid_sample|Fold3d|Lamb|unfold_copy) does not exist"):
+    with pytest.raises(
+        UnknownNameError,
+        match=r"(vander|fractional_max_pool2d|FractionalMaxPool3d|fuse_conv_bn_eval|Fold3d|Lamb|unfold_copy) does not exist",
+    ):
         ask()
 
 

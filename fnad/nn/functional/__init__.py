@@ -53,6 +53,7 @@ from fnad.nn.functional.images import pixel_shuffle as pixel_shuffle
 from fnad.nn.functional.images import pixel_unshuffle as pixel_unshuffle
 from fnad.nn.functional.linear import bilinear as bilinear
 from fnad.nn.functional.linear import embedding as embedding
+from fnad.nn.functional.linear import embedding_bag as embedding_bag
 from fnad.nn.functional.linear import linear as linear
 from fnad.nn.functional.linear import one_hot as one_hot
 from fnad.nn.functional.losses import cross_entropy as cross_entropy
@@ -117,3 +118,5 @@ from fnad.nn.functional.regression import l1_loss as l1_loss
 from fnad.nn.functional.regression import mse_loss as mse_loss
 from fnad.nn.functional.regression import poisson_nll_loss as poisson_nll_loss
 from fnad.nn.functional.regression import smooth_l1_loss as smooth_l1_loss
+from fnad.nn.functional.sampling import affine_grid as affine_grid
+from fnad.nn.functional.sampling import grid_sample as grid_sample

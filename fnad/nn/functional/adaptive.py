@@ -93,7 +93,8 @@ def adaptive_max_pool2d(input: ArrayLike, output_size: Any, return_indices: bool
         return_indices: Whether it is also told where they were: int64 positions in the flattened last axes of the input.
 
     Returns:
-        An array of the input's dtype (float64 for integers); with `return_indices`, a pair of it and the positions. Of several largest entries the first one gets the gradient.
+        An array of the input's dtype (float64 for integers); with `return_indices`, a pair of it and the positions. Of
+        several largest entries the first one gets the gradient.
 
     Raises:
         ShapeError: the input has too few axes.

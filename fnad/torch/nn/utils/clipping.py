@@ -1,4 +1,4 @@
-"""`torch.nn.utils`: clipping of gradients, parameters as one vector."""
+"""Clipping of gradients, and parameters as one vector."""
 
 from __future__ import annotations
 
@@ -38,13 +38,19 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
 
     Reference: `torch.nn.utils.clip_grad_norm_` of PyTorch 2.13: the factor is max_norm / (norm + 1e-6), at most 1.
     """
-    grads = _grads(parameters)
-    total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
+    return total
+
+
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: Any = None) -> None:
+    """Scale all gradients, in place, by `max_norm / (total_norm + 1e-6)`, if that is less than 1."""
+    total = total_norm if isinstance(total_norm, Tensor) else make(np.asarray(total_norm))
     factor = min(1.0, float(max_norm) / (total.item() + 1e-6)) if not math.isnan(total.item()) else math.nan
-    for g in grads:
+    for g in _grads(parameters):
         g._data *= g._data.dtype.type(factor)
         g._counter[0] += 1
-    return total
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: Any = None) -> None:
