@@ -131,7 +131,8 @@ class Executable:
         self.sizes = np.array(schedule.numbers.sizes or [0], np.int64)
         self.literals = np.array(schedule.numbers.literals or [0], np.float64)
         self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
-        self._given = frozenset(b.root.position for b in self.results if b.root is not b)
+        self.given = frozenset(b.root.position for b in self.results if b.root is not b)
+        """Positions of the inputs whose memory becomes that of results."""
         self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
         self._whole = not apart and len(self.steps) == 1 and not isinstance(self.steps[0], Host)
         self._blas = scipy_on_one_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
@@ -166,7 +167,7 @@ class Executable:
             return Output(b.shape, b.dtype, SCALAR if scalar else ARRAY) if b.root is b else Output((), b.dtype, TAKEN, b.root.position)
 
         return entry(
-            [Input(v.aval.shape, v.aval.dtype, v.aval.weak, k in self._given) for k, v in enumerate(self.graph.inputs)],
+            [Input(v.aval.shape, v.aval.dtype, v.aval.weak, k in self.given) for k, v in enumerate(self.graph.inputs)],
             constants,
             [output(b) for b in self.results],
             Code(self.steps[0], *numbers, release, self.work_bytes * self._simple) if self._whole else NOTHING,
@@ -177,7 +178,7 @@ class Executable:
         arrays = [as_argument(x, v.aval) for x, v in zip(inputs, self.graph.inputs, strict=True)]
         outs = self.run(arrays)
         if outs is None:
-            arrays = [np.array(x) if k in self._given else x for k, x in enumerate(arrays)]
+            arrays = [np.array(x) if k in self.given else x for k, x in enumerate(arrays)]
             constants = self._current()
             outs = self.call(arrays, self._entry(constants), constants)
         if outs is None:

@@ -148,9 +148,9 @@ class Rule:
         updates: list[Any] = []
         new: dict[str, list[Any]] = {f: [] for f in state}
         with np.errstate(all="ignore"):
-            found = self._numbers(state["step"], [state[name] for name in self.scalars], params)
+            found = self.step_numbers(state["step"], [state[name] for name in self.scalars], params)
             for n, g, p, old, *arrays in zip(found, grads, params, state["step"], *columns, strict=True):
-                u, *rest = self._leaf(self._body, n, g, p, arrays)
+                u, *rest = self._leaf(self.body, n, g, p, arrays)
                 updates.append(u)
                 new["step"].append(number(old + 1, np.int64))
                 for name in self.scalars:
@@ -161,7 +161,7 @@ class Rule:
         return updates, new
 
     @functools.cached_property
-    def _body(self) -> _Body:
+    def body(self) -> _Body:
         return _Body(self.formula, tuple(self.flags.items()), self.maximize, self.decay if self.decays else "", self.needs_params)
 
     # -- what may be wrong ---------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Rule:
 
     # -- numbers -------------------------------------------------------------------------------------------------------
 
-    def _numbers(self, steps: list[Any], scalars: list[list[Any]], params: list[Any]) -> list[_Numbers]:
+    def step_numbers(self, steps: list[Any], scalars: list[list[Any]], params: list[Any]) -> list[_Numbers]:
         """The numbers of each leaf; leaves with the same step share theirs."""
         if not any(is_traced(x) for column in (steps, *scalars) for x in column):
             known: dict[Any, _Numbers] = {}

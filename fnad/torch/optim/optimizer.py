@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from fnad import optim as pure
+from fnad._config import CHANGED
 from fnad.errors import ArgumentError, UnknownNameError
 from fnad.optim.rule import rule_of
 from fnad.torch._mode import STATE
 from fnad.torch._tensor import Tensor, make
+from fnad.torch.optim._programs import Programs
 
 _IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
 """Options of PyTorch that choose between its implementations."""
@@ -167,6 +169,7 @@ class FromPure(Optimizer):
             raise UnknownNameError(f"torch.optim.{type(self).__name__} needs fnad.optim.{self._pure}, which does not exist")
         defaults = {**self._options, **dict.fromkeys(self._maximizes, False), **_IGNORED, **dict(zip(names, args, strict=False)), **kwargs}
         self._made: dict[Any, Any] = {}
+        self._programs = Programs()
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -203,11 +206,13 @@ class FromPure(Optimizer):
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]
             if params:
-                self._update(self.pure(group), params)
+                self._update(group, self.pure(group), params)
         return loss
 
-    def _update(self, rule: Any, params: list[Any]) -> None:
+    def _update(self, group: dict[str, Any], rule: Any, params: list[Any]) -> None:
         entries = [self.state.get(p) or self._begin(rule, p) for p in params]
+        if rule.elementwise and not CHANGED.get() and self._together(group, rule, params, entries):
+            return
         arrays = [p._data for p in params]
         columns = {f: [e[f]._data if f in e else None for e in entries] for f in rule.fields}
         updates, new = rule.step([p._grad._data for p in params], arrays, columns)
@@ -218,6 +223,38 @@ class FromPure(Optimizer):
             for entry, x in zip(entries, column, strict=True):
                 if x is not None:
                     entry[f]._data = x
+
+    def _together(self, group: dict[str, Any], rule: Any, params: list[Any], entries: list[Any]) -> bool:
+        """Update all parameters of a group by one program, if that can be had."""
+        fields = [f for f, start in rule.arrays.items() if start is not None]
+        try:
+            columns = [[e[f] for e in entries] for f in fields]
+            scalars = [[e[f]._data for e in entries] for f in rule.scalars]
+            steps = [e["step"] for e in entries]
+        except KeyError:  # a loaded state without some of the arrays
+            return False
+        numbers = rule.step_numbers([s._data for s in steps], scalars, params)
+        distinct = list({id(n): n for n in numbers}.values())
+        arrays = [n.vector for n in distinct]
+        changed = []
+        for p, *row in zip(params, *columns, strict=True):
+            changed.append(p)
+            changed += row
+            arrays += [p._grad._data, p._data, *[x._data for x in row]]
+        which = [0] * len(params) if len(distinct) == 1 else [distinct.index(n) for n in numbers]
+        new = self._programs.run(group, rule, numbers[0].names, fields, which, arrays)
+        if new is None:
+            return False
+        for x, out in zip(changed, new, strict=True):
+            if out is not x._data:
+                np.copyto(x._data, out)
+            x._counter[0] += 1
+        for s, entry, n in zip(steps, entries, numbers, strict=True):
+            s._data += 1
+            s._counter[0] += 1
+            for f in rule.scalars:
+                entry[f]._data = np.array(n.values[f], np.float64)
+        return True
 
     def _begin(self, rule: Any, p: Any) -> dict[str, Any]:
         """The state of a parameter before its first step."""
