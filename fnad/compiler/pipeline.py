@@ -258,6 +258,10 @@ class Executable:
         for call in calls:
             call()
 
+    def free(self) -> None:
+        """Let the workspaces go that are not in use."""
+        self._work.clear()
+
     def _workspace(self) -> tuple[Any, int]:
         work = np.empty(self.work_bytes + _ALIGN, np.uint8)
         work[: 2 * _ALIGN] = 0

@@ -137,7 +137,7 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
             node = Node(program, {}, edges, Joint(functools.partial(program.answer, values)), out.dtype)
             read = program.read if program.read is not None else program.find_read(out, values)
             node.guards = [(tensors[k]._counter, tensors[k]._counter[0]) for k in read]
-            node.saved = values, [t._counter for t in tensors]
+            node.saved, node.keeps = (values, [t._counter for t in tensors]), True
             result._node, result._req = node, True
         return result
 
