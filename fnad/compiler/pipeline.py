@@ -15,7 +15,7 @@ import numpy as np
 
 from fnad._blas import scipy_on_one_thread
 from fnad._threads import threads
-from fnad.compiler import host
+from fnad.compiler import host, workspaces
 from fnad.compiler.groups import parts
 from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, endless, stands_alone, straight, touched
 from fnad.compiler.schedule import Schedule
@@ -133,7 +133,7 @@ class Executable:
         self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
         self.given = frozenset(b.root.position for b in self.results if b.root is not b)
         """Positions of the inputs whose memory becomes that of results."""
-        self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
+        self._work: list[tuple[Any, int]] = []  # small workspaces that are not in use
         self._whole = not apart and len(self.steps) == 1 and not isinstance(self.steps[0], Host)
         self._blas = scipy_on_one_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in straight(schedule.nodes))
@@ -211,7 +211,7 @@ class Executable:
             with self._blas:
                 outs = enter(inputs, base)
         if outs is None:
-            self._work.append((work, base))
+            self._keep(work, base)
             return None
         self._raise(base)
         if not self._whole:
@@ -220,7 +220,7 @@ class Executable:
             outs = [x if x.ndim else x[()] for x in outs]
         if self._checked and work[base - work.ctypes.data]:
             raise self._out_of_bounds(inputs)
-        self._work.append((work, base))  # only now may another thread take it
+        self._keep(work, base)  # only now may another thread take it
         return outs
 
     def _out_of_bounds(self, inputs: Sequence[Any]) -> BoundsError:
@@ -258,15 +258,16 @@ class Executable:
         for call in calls:
             call()
 
-    def free(self) -> None:
-        """Let the workspaces go that are not in use."""
-        self._work.clear()
+    def _keep(self, work: Any, base: int) -> None:
+        if self.work_bytes < workspaces.LARGE:
+            self._work.append((work, base))
+        else:
+            workspaces.give_back(work, base)
 
     def _workspace(self) -> tuple[Any, int]:
-        work = np.empty(self.work_bytes + _ALIGN, np.uint8)
-        work[: 2 * _ALIGN] = 0
-        base = _aligned(work.ctypes.data)
+        work, base = (workspaces.make if self.work_bytes < workspaces.LARGE else workspaces.take)(self.work_bytes)
         start = base - work.ctypes.data
+        work[start : start + _ALIGN] = 0
         work[start + OWNER : start + OWNER + 8].view(np.int64)[0] = self._owner
         if self._parallel:
             work[start + 8 : start + 16].view(np.int64)[0] = threads()

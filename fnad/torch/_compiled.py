@@ -11,7 +11,7 @@ or values of an outer transform; with `create_graph`; and when its key is met fo
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -33,8 +33,12 @@ _MOST = 256
 """How many keys are kept."""
 _STRIDED = 1 << 16
 """Bytes from which on an array that is not contiguous is left to the walk, which does not copy it."""
-_WORKSPACES = 4
-"""How many programs keep their workspace between calls."""
+_MOST_WORK = 1 << 28
+"""Bytes of temporaries from which on a tape is walked, which needs less memory."""
+
+
+_NEVER = -(1 << 62)
+"""How often the key of a tape was met that has to be walked."""
 
 
 class _NoKey(Exception):
@@ -220,7 +224,6 @@ class _Cache:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[Any, Any] = OrderedDict()
-        self._recent: deque[Any] = deque()
 
     def find(self, outline: Outline) -> Program | None:
         """The program of a tape; None if it is to be walked."""
@@ -238,27 +241,18 @@ class _Cache:
             if met < self._often():
                 return None
         try:
-            program = Program(outline)
-        except (FnadError, NotImplementedError):  # a pullback that looks at values
-            with self._lock:
-                self._known[key] = -1 << 62
-            return None
+            program: Program | None = Program(outline)
+        except FnadError:  # a pullback that looks at values
+            program = None
+        if program is not None and program.executable.work_bytes > _MOST_WORK:
+            program = None
         with self._lock:
-            self._known[key] = program
+            self._known[key] = _NEVER if program is None else program
         return program
 
     def _often(self) -> int:
         """How often a key must be met: twice; more often while programs are made that are hardly used."""
         return 2 + sum(p.__class__ is Program and p.uses < 4 for p in self._known.values()) // 8
-
-    def used(self, program: Program) -> None:
-        """Let the workspace go of a program that others have followed."""
-        recent = self._recent
-        if program in recent:
-            return
-        recent.append(program)
-        if len(recent) > _WORKSPACES:
-            recent.popleft().executable.free()
 
 
 _cache = _Cache()
@@ -287,7 +281,6 @@ def attempt(targets: Sequence[tuple[Any, int]], grads: Sequence[Any], retain: bo
     if program is None:
         return None
     outs = [x if x.__class__ is np.ndarray else np.asarray(x) for x in program.run(outline.arrays)]
-    _cache.used(program)
     if not retain:
         for node in outline.nodes:
             node.release()

@@ -31,7 +31,15 @@ cross_entropy, nll_loss, mse_loss = fused(pure.cross_entropy), fused(pure.nll_lo
 l1_loss, smooth_l1_loss, huber_loss = fused(pure.l1_loss), fused(pure.smooth_l1_loss), fused(pure.huber_loss)
 binary_cross_entropy = fused(pure.binary_cross_entropy)
 binary_cross_entropy_with_logits = fused(pure.binary_cross_entropy_with_logits)
-layer_norm, gelu, softplus = fused(pure.layer_norm), fused(pure.gelu), fused(pure.softplus)
+_FUSED = frozenset(
+    (
+        *("layer_norm", "rms_norm", "group_norm", "instance_norm", "local_response_norm", "gelu", "softplus", "silu", "mish", "elu", "selu"),
+        *(f"{name}{rank}d" for name in ("conv", "conv_transpose", "max_pool", "avg_pool", "lp_pool") for rank in (1, 2, 3)),
+        *(f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)),
+        *("scaled_dot_product_attention", "kl_div", "cosine_similarity", "normalize"),
+    )
+)
+"""Functions that are compiled as a whole; the others run operation by operation, as most of them are one or two."""
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
@@ -283,7 +291,7 @@ def __getattr__(name: str) -> Any:
 
 def _lifted(pure_function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of tensors; after its own arguments comes PyTorch's `inplace`."""
-    function = lift(pure_function)
+    function = fused(pure_function) if pure_function.__name__ in _FUSED else lift(pure_function)
     own = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in inspect.signature(pure_function).parameters.values())
 
     @functools.wraps(pure_function)
