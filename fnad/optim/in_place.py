@@ -41,7 +41,7 @@ class _Rounded(Primitive):
         return word._replace(name=self.name)
 
 
-_ROUNDED = {of: _Rounded(of) for of in (arithmetic.add, arithmetic.subtract)}
+_ROUNDED: dict[Primitive, Primitive] = {of: _Rounded(of) for of in (arithmetic.add, arithmetic.subtract)}
 _EXACT = frozenset(
     (
         *("add", "subtract", "multiply", "divide", "negative", "positive", "sqrt", "absolute", "sign", "maximum", "minimum", "where"),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from fnad._config import CHANGED
-from fnad.core.aval import Aval, aval_of
+from fnad.core.aval import Aval
 from fnad.core.graph import record
 from fnad.core.primitive import REGISTRY
 from fnad.errors import FnadError
@@ -102,7 +102,7 @@ class Outline:
         raise _NoKey
 
     def node(self, node: Any) -> Any:
-        primitive = node.primitive
+        primitive: Any = node.primitive
         if node.hooks or node.pulls is None or not (primitive.__class__ is Fused or REGISTRY.get(primitive.name) is primitive):
             raise _NoKey
         for counter, version in node.guards:
@@ -139,7 +139,7 @@ class _Number:
         self.value, self.text = value, repr(value)
 
     def __eq__(self, other: object) -> bool:
-        return other.__class__ is _Number and self.text == other.text  # type: ignore[attr-defined]
+        return other.__class__ is _Number and self.text == other.text
 
     def __hash__(self) -> int:
         return hash(self.text)

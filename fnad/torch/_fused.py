@@ -118,51 +118,58 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         tensors: list[Any] = []
-        values: list[Any] = []
         edges: list[Edge] = []
-        asked: list[int] = []
         recording = STATE.recording
 
         def meet(a: Any) -> Any:
             if not isinstance(a, Tensor):
-                if a.__class__ is list:
-                    a = tuple(a)
-                if a.__class__ is tuple and any(isinstance(x, Tensor) for x in a):
-                    raise TypeError
-                return a
+                return _static(a)
             if a._view is not None:
                 _views.refresh(a)
             if isinstance(a._data, Tracer):
-                raise TypeError
-            if a._req and recording:
-                asked.append(len(edges))
-                edges.append((a if a._node is None else a._node, a._k))
-            else:
-                edges.append(None)
+                raise _NotFused
             tensors.append(a)
-            values.append(a._data)
+            edges.append(((a, 0) if a._node is None else (a._node, a._k)) if a._req and recording else None)
             return SLOT
 
         try:
             statics = tuple([meet(a) for a in args])
             named = tuple([(k, meet(v)) for k, v in kwargs.items()]) if kwargs else ()
-            program = find(statics, named, tuple(asked))
-        except TypeError:  # a tracer, or an option that is no key
+            asked = tuple([k for k, e in enumerate(edges) if e is not None])
+            program = find(statics, named, asked)
+        except (_NotFused, TypeError):  # TypeError: an option that is no key
             return run(function, args, kwargs)
+        values = [t._data for t in tensors]
         out = program.run_forward(*values)
         if out.__class__ is tuple:
             return run(function, args, kwargs)
         result = make(out if out.__class__ is np.ndarray else np.asarray(out))
         if asked:
-            node = Node(program, _NONE, edges, Joint(functools.partial(program.answer, values)), out.dtype)
-            read = program.read if program.read is not None else program.find_read(out, values)
-            counters = [t._counter for t in tensors]
-            node.guards = [(counters[k], counters[k][0]) for k in read]
-            node.saved, node.keeps = (values, counters), True
-            result._node, result._req = node, True
+            result._node, result._req = _node(program, values, tensors, edges, out), True
         return result
 
     return call
+
+
+class _NotFused(Exception):
+    """Arguments for which a function runs operation by operation."""
+
+
+def _static(a: Any) -> Any:
+    if a.__class__ is list:
+        a = tuple(a)
+    if a.__class__ is tuple and any(isinstance(x, Tensor) for x in a):
+        raise _NotFused
+    return a
+
+
+def _node(program: Fused, values: list[Any], tensors: list[Any], edges: list[Edge], out: Any) -> Node:
+    node = Node(program, _NONE, edges, Joint(functools.partial(program.answer, values)), out.dtype)
+    read = program.read if program.read is not None else program.find_read(out, values)
+    counters = [t._counter for t in tensors]
+    node.guards = [(counters[k], counters[k][0]) for k in read]
+    node.saved, node.keeps = (values, counters), True
+    return node
 
 
 def _kind(a: Any) -> Any:

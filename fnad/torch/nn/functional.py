@@ -33,7 +33,19 @@ binary_cross_entropy = fused(pure.binary_cross_entropy)
 binary_cross_entropy_with_logits = fused(pure.binary_cross_entropy_with_logits)
 _FUSED = frozenset(
     (
-        *("layer_norm", "rms_norm", "group_norm", "instance_norm", "local_response_norm", "gelu", "softplus", "silu", "mish", "elu", "selu"),
+        *(
+            "layer_norm",
+            "rms_norm",
+            "group_norm",
+            "instance_norm",
+            "local_response_norm",
+            "gelu",
+            "softplus",
+            "silu",
+            "mish",
+            "elu",
+            "selu",
+        ),
         *(f"{name}{rank}d" for name in ("conv", "conv_transpose", "max_pool", "avg_pool", "lp_pool") for rank in (1, 2, 3)),
         *(f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)),
         *("scaled_dot_product_attention", "kl_div", "cosine_similarity", "normalize"),
