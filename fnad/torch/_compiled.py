@@ -33,8 +33,8 @@ _MOST = 256
 """How many keys are kept."""
 _STRIDED = 1 << 16
 """Bytes from which on an array that is not contiguous is left to the walk, which does not copy it."""
-_MOST_WORK = 1 << 28
-"""Bytes of temporaries from which on a tape is walked, which needs less memory."""
+_MOST_WORK = 1 << 26
+"""Bytes of temporaries that a program may need; or as many as what the tape holds."""
 
 
 _NEVER = -(1 << 62)
@@ -240,12 +240,7 @@ class _Cache:
                 self._known.popitem(last=False)
             if met < self._often():
                 return None
-        try:
-            program: Program | None = Program(outline)
-        except FnadError:  # a pullback that looks at values
-            program = None
-        if program is not None and program.executable.work_bytes > _MOST_WORK:
-            program = None
+        program = _made(outline)
         with self._lock:
             self._known[key] = _NEVER if program is None else program
         return program
@@ -253,6 +248,16 @@ class _Cache:
     def _often(self) -> int:
         """How often a key must be met: twice; more often while programs are made that are hardly used."""
         return 2 + sum(p.__class__ is Program and p.uses < 4 for p in self._known.values()) // 8
+
+
+def _made(outline: Outline) -> Program | None:
+    """The program of a tape; None if its pullbacks look at values, or if it needs much more memory than the walk."""
+    try:
+        program = Program(outline)
+    except FnadError:
+        return None
+    held = sum(x.nbytes for x in outline.arrays if x.__class__ is np.ndarray)
+    return program if program.executable.work_bytes <= max(_MOST_WORK, held) else None
 
 
 _cache = _Cache()

@@ -65,6 +65,8 @@ class Fused(Primitive):
         self.run_forward, self.run_backward = jit(call), jit(pull)
         self.read: tuple[int, ...] | None = None
         """Which arrays the pullback reads; known after the first call."""
+        self.several = False
+        """Whether the function returns several arrays, and is not run as one node."""
 
     def find_read(self, g: Any, values: Sequence[Any]) -> tuple[int, ...]:
         graph = make_graph(self.pull)(np.zeros(np.shape(g), g.dtype), *values)
@@ -101,8 +103,13 @@ _MOST = 1024
 """How many programs a function keeps."""
 
 
-def fused(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of tensors that a function of arrays is, as one node."""
+def fused(function: Callable[..., Any], fits: Callable[[list[Any]], bool] | None = None) -> Callable[..., Any]:
+    """The function of tensors that a function of arrays is, as one node.
+
+    Args:
+        function: The function.
+        fits: Whether arrays are small enough for a program that needs much memory; otherwise it runs operation by operation.
+    """
     programs: dict[Any, Fused] = {}
 
     def find(statics: tuple[Any, ...], named: tuple[Any, ...], asked: tuple[int, ...]) -> Fused:
@@ -140,8 +147,9 @@ def fused(function: Callable[..., Any]) -> Callable[..., Any]:
         except (_NotFused, TypeError):  # TypeError: an option that is no key
             return run(function, args, kwargs)
         values = [t._data for t in tensors]
-        out = program.run_forward(*values)
+        out = program.run_forward(*values) if not program.several and (fits is None or fits(values)) else ()
         if out.__class__ is tuple:
+            program.several = program.several or out != ()
             return run(function, args, kwargs)
         result = make(out if out.__class__ is np.ndarray else np.asarray(out))
         if asked:

@@ -60,7 +60,7 @@ def agree(ours, wanted, dtype):
     for a, b in zip(ours, wanted, strict=True):
         assert (a is None) == (b is None)
         if a is not None:
-            assert a.dtype == b.dtype and a.shape == b.shape
+            assert (a.dtype, a.shape) == (b.dtype, b.shape)
             scale = max(1.0, float(np.max(np.abs(b), initial=0)))
             np.testing.assert_allclose(a, b, rtol=20 * tolerance, atol=20 * tolerance * scale)
 
@@ -158,7 +158,8 @@ def test_accumulation_and_retained_graphs(passes):
         loss.backward(retain_graph=True)
         first = x.grad
         loss.backward()
-        assert x.grad is first and first.tolist() == [4, 8]
+        assert x.grad is first
+        assert first.tolist() == [4, 8]
         with pytest.raises(RuntimeError, match="second time"):
             loss.backward()
     assert passes.uses == 5
@@ -188,7 +189,8 @@ def test_hooks(passes):
         x.grad = None
         (x * 3).sum().backward()
         assert x.grad.tolist() == [6, 6]
-    assert seen == [[3, 3], [6, 6]] * 3 and passes.uses == 2
+    assert seen == [[3, 3], [6, 6]] * 3
+    assert passes.uses == 2
     for _ in range(3):  # a hook inside, and retain_grad: walked
         x.grad = None
         y = x * 3
@@ -196,7 +198,7 @@ def test_hooks(passes):
         z = y * 2
         z.retain_grad()
         z.sum().backward()
-        assert x.grad.tolist() == [120, 120] and z.grad.tolist() == [1, 1]
+        assert (x.grad.tolist(), z.grad.tolist()) == ([120, 120], [1, 1])
     assert passes.uses == 2
 
 
@@ -262,7 +264,8 @@ def test_layouts(passes):
         (w.t() * torch.from_numpy(a[::-1]).t() * b.expand(3, 2)).sum().backward()
         np.testing.assert_array_equal(w.grad.numpy(), a[::-1])
         np.testing.assert_array_equal(b.grad.numpy()[:, 0], (a * a[::-1]).sum(0))
-        assert w.grad.is_contiguous() and w.grad.numpy().flags.owndata
+        assert w.grad.is_contiguous()
+        assert w.grad.numpy().flags.owndata
     x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
     for _ in range(3):
         x.grad = y.grad = None

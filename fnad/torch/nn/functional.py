@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -46,12 +47,20 @@ _FUSED = frozenset(
             "elu",
             "selu",
         ),
-        *(f"{name}{rank}d" for name in ("conv", "conv_transpose", "max_pool", "avg_pool", "lp_pool") for rank in (1, 2, 3)),
+        *(f"{name}{rank}d" for name in ("max_pool", "avg_pool", "lp_pool") for rank in (1, 2, 3)),
         *(f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)),
         *("scaled_dot_product_attention", "kl_div", "cosine_similarity", "normalize"),
     )
 )
 """Functions that are compiled as a whole; the others run operation by operation, as most of them are one or two."""
+_CONVOLUTIONS = frozenset(f"conv{way}{rank}d" for way in ("", "_transpose") for rank in (1, 2, 3))
+_MOST_WINDOWS = 1 << 26
+"""Bytes. A compiled convolution has copies of all windows at once; a larger one runs on a few images at a time."""
+
+
+def _windows_fit(arrays: list[Any]) -> bool:
+    x, w = arrays[:2]
+    return w.shape[1:2] == (1,) or x.nbytes * math.prod(w.shape[2:]) <= _MOST_WINDOWS
 
 
 def relu(input: Any, inplace: bool = False) -> Any:
@@ -303,7 +312,9 @@ def __getattr__(name: str) -> Any:
 
 def _lifted(pure_function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of tensors; after its own arguments comes PyTorch's `inplace`."""
-    function = fused(pure_function) if pure_function.__name__ in _FUSED else lift(pure_function)
+    name = pure_function.__name__
+    fits = _windows_fit if name in _CONVOLUTIONS else None
+    function = fused(pure_function, fits) if fits or name in _FUSED else lift(pure_function)
     own = sum(p.kind is p.POSITIONAL_OR_KEYWORD for p in inspect.signature(pure_function).parameters.values())
 
     @functools.wraps(pure_function)
