@@ -102,8 +102,9 @@ class Outline:
         raise _NoKey
 
     def node(self, node: Any) -> Any:
-        primitive: Any = node.primitive
-        if node.hooks or node.pulls is None or not (primitive.__class__ is Fused or REGISTRY.get(primitive.name) is primitive):
+        primitive = node.primitive
+        lasting = primitive.__class__ is Fused or bool(REGISTRY.get(primitive.name) is primitive)  # not made for one call
+        if node.hooks or node.pulls is None or not lasting:
             raise _NoKey
         for counter, version in node.guards:
             if counter[0] != version:
