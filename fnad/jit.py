@@ -211,7 +211,7 @@ class Jitted:
                 if entry.flatten is not None:
                     try:
                         leaves = entry.flatten(args)
-                    except (ValueError, KeyError):  # another structure
+                    except ValueError:  # another structure
                         continue
                 outs = entry.run(leaves)
                 if outs is not None:

@@ -22,7 +22,7 @@ from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.simplify import simplify as simplify
 from fnad.core.aval import Aval, aval_of
-from fnad.core.graph import Graph, first_failure
+from fnad.core.graph import Graph, Var, evaluate_until
 from fnad.errors import BoundsError, ShapeError
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen.callback import OWNER, ended, register
@@ -138,7 +138,7 @@ class Executable:
         self._blas = scipy_on_one_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in straight(schedule.nodes))
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
-        in_python = self._checked or self._parallel or self._blas or self.calls
+        in_python = (self._checked and self.given) or self._parallel or self._blas or self.calls
         self._simple = self._whole and self.work_bytes <= _STACK and not in_python
         self._enter = self._entry(self.constants)
         self.run = self._enter if self._simple else self.call
@@ -219,18 +219,24 @@ class Executable:
             self._run((*inputs, *(self.constants if constants is None else constants), *new), work, base)
             outs = [x if x.ndim else x[()] for x in outs]
         if self._checked and work[base - work.ctypes.data]:
-            raise self._out_of_bounds(inputs)
+            return self._step_by_step(inputs)
         self._keep(work, base)  # only now may another thread take it
         return outs
 
-    def _out_of_bounds(self, inputs: Sequence[Any]) -> BoundsError:
-        """The error for an index that a loop found out of bounds; which one and where is found by evaluating step by step."""
-        found = first_failure(self._recorded, inputs, IndexError)
-        if found is None:  # donated arrays have been overwritten
-            return BoundsError("an index is out of bounds for the axis that it indexes (in a compiled function)")
-        equation, error = found
+    def _step_by_step(self, inputs: Sequence[Any]) -> list[Any]:
+        """Compute what native code could not: an index is out of bounds, or an integer does not fit."""
+        if self.given:  # they have been overwritten
+            raise BoundsError(
+                "an index is out of bounds for the axis that it indexes, or a Python integer too large (in a compiled function)"
+            )
+        outs, failed = evaluate_until(self._recorded, inputs, (IndexError, OverflowError))
+        if failed is None:
+            return [np.array(o, v.aval.dtype)[()] if isinstance(v, Var) else o for o, v in zip(outs, self._recorded.outputs, strict=True)]
+        equation, error = failed
+        if isinstance(error, OverflowError):
+            raise OverflowError(f"{error} (in a compiled function, at {equation.line})") from error
         rule, got, fix = (error.rule, error.got, error.fix) if isinstance(error, BoundsError) else (str(error), {}, "")
-        return BoundsError(f"{rule} (in a compiled function)", got={**got, "at": equation.line}, fix=fix)
+        raise BoundsError(f"{rule} (in a compiled function)", got={**got, "at": equation.line}, fix=fix)
 
     def _run(self, arrays: tuple[Any, ...], work: Any, base: int) -> None:
         """Native parts and operations on the host in turn."""

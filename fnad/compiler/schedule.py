@@ -8,7 +8,7 @@ several uses would repeat expensive work.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,8 @@ _DEPTH = 40  # longest chain of equations written into one expression
 _CHEAP = 8  # operations worth repeating rather than storing
 _PRODUCTS = 3  # matrix products that are added up at once: more of them would have to be kept until then
 _COSTLY = frozenset({"exp", "log", "tanh", "power", "sin", "cos", "erf", "expit", "log1p", "expm1", "logaddexp", "divide", "sqrt"})
+_GROWING = frozenset({"add", "subtract", "multiply", "power", "square", "negative"})
+_LARGE = 2.0**62  # results of Python integers up to this are computed in 64 bits
 
 
 class Schedule:
@@ -52,6 +54,8 @@ class Schedule:
         self.loads: dict[str, Access] = {}
         self.checks: list[Any] = []
         self.flag: Buffer = parent.flag if parent else self._buffer(Aval((), np.dtype(np.int64)), "flag")
+        self.whole = parent is None
+        self._checked: set[Var] = set()
         self.uniform = {v: x.flat[0] for v, x in graph.constants if is_uniform(x)}  # constants that repeat one number
 
     @classmethod
@@ -432,9 +436,31 @@ class Schedule:
                 operands.append(ex.cast(self._value(x, _aligned(x.aval.shape, v.aval.shape, index)), code))
         build = find(word.name)
         assert build is not None
+        self._check_integers(e, word, build)
         value = build(*operands)
         self.calls[value] = word.name, tuple(operands)
         return ex.cast(value, CODES[v.aval.dtype])
+
+    def _check_integers(self, e: Equation, word: Scalar, build: Any) -> None:
+        """Note Python integers that do not fit the dtype they are cast to, and results of them beyond 64 bits."""
+        if not isinstance(getattr(e.primitive, "function", None), np.ufunc) or e.outputs[0] in self._checked:
+            return
+        self._checked.add(e.outputs[0])
+        for x, dtype in zip(e.inputs, word.operands, strict=True):
+            if isinstance(x, Var) and x.aval.weak and x.aval.dtype.kind == "i" and dtype.kind in "iu" and dtype != x.aval.dtype:
+                low, high = np.iinfo(dtype).min, min(np.iinfo(dtype).max, np.iinfo(np.int64).max)
+                self._note(lambda k: ex.or_(ex.lt(k, int(low)), ex.gt(k, int(high))), x)  # noqa: B023
+        out = e.outputs[0].aval
+        if word.name in _GROWING and out.weak and out.dtype.kind == "i" and self.whole:
+            self._note(lambda *ks: ex.ge(ex.fabs(build(*(ex.cast(k, "f64") for k in ks))), _LARGE), *e.inputs)
+
+    def _note(self, bad: Callable[..., Any], *operands: Var | Literal) -> None:
+        """Set the flag if a condition on scalars holds, once, before what is being built."""
+        kept = self.loads, self._memo, self.checks, self._built
+        self.loads, self._memo, self.checks, self._built = {}, {}, [], {}
+        found = bad(*(self._value(x, ()) for x in operands))
+        self._add([Store(self.flag, (), ex.cast(found, "i64"), self.loads, "maximum")])
+        self.loads, self._memo, self.checks, self._built = kept
 
 
 def _read_often(e: Equation, word: Any, operands: Sequence[Var]) -> list[Var]:
