@@ -129,3 +129,33 @@ def test_an_index_out_of_bounds_in_a_loop_of_a_product():
     f = fnad.jit(lambda a, b, i: a @ b + np.take(b[0], i))
     with pytest.raises(IndexError, match="out of bounds"):
         f(np.ones((300, 300)), np.ones((300, 300)), np.full(300, 300))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_zeros_that_win_against_nan_in_products_of_a_loop(dtype):
+    """Operands and results lie at a place that the iteration says."""
+
+    def f(ws, x):
+        def step(h, w):
+            h = np.maximum(h @ w, 0)
+            return h, h
+
+        return np.sum(np.where(x[0, 0] > 5, 0, fnad.scan(step, x, ws)[1][:, 1:]))
+
+    rng = np.random.default_rng(0)
+    ws, x = rng.integers(-2, 3, (3, 20, 20)).astype(dtype), rng.integers(1, 4, (6, 20)).astype(dtype)
+    ws[1, 3, 4] = np.inf
+    x[0] = -1
+    with np.errstate(all="ignore"):
+        got, want = (g(f, argnums=(0, 1))(ws, x) for g in (lambda *a, **k: fnad.jit(fnad.grad(*a, **k)), fnad.grad))
+    for a, b in zip(got, want, strict=True):
+        assert a.dtype == dtype
+        np.testing.assert_array_equal(a, b)
+    assert np.isfinite(want[0]).any()
+
+
+def test_a_recurrent_layer_of_several_units_has_a_compiled_gradient():
+    layer = fnad.nn.layers.lstm(3, 16)
+    params, x = layer.init(fnad.random.key(0)), np.random.default_rng(0).normal(size=(5, 4, 3))
+    gradient = fnad.grad(lambda p: np.sum(layer.apply(p, x)[0] ** 2))
+    fnad.testing.assert_trees_close(fnad.jit(gradient)(params), gradient(params), rtol=1e-10, atol=1e-12)

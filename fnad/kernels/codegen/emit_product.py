@@ -7,6 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from fnad.kernels.codegen.counting import I64, each, steps
+from fnad.kernels.codegen.graph import variables
 from fnad.kernels.codegen.llvm_expr import TYPES
 
 
@@ -63,15 +64,19 @@ def strides(rows: ir.Value, columns: ir.Value, transposed: bool) -> tuple[ir.Val
 def follow(e: Any, g: Any, first: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, ir.Value]:
     """What the kernel is to call for each finished piece, `(context, row, end, column, end)`, and the context.
 
-    That begins with what all functions of nodes are called with, then come the number of the matrix, its first row, its first column.
+    That begins with what all functions of nodes are called with, then come the number of the matrix, its first row, its first column, and
+    the variables of loops around the product that say where its matrices lie.
     """
-    room = e.entry.alloca(ir.ArrayType(I64, 9))
+    around = _variables_around(g)
+    room = e.entry.alloca(ir.ArrayType(I64, 9 + len(around)))
     known = [e.arrays, e.sizes, e.literals, e.work, e.table, e.part or ir.Constant(I64, 0)]
-    for k, x in zip((*range(6), 7, 8), (*known, *first), strict=True):
+    for k, x in zip((*range(6), *range(7, 9 + len(around))), (*known, *first, *map(e.named, around)), strict=True):
         e.b.store(x, e.b.gep(room, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
-    piece = e.new_function(11)
+    piece = e.new_function(12)
     inner = type(e)(piece, e.program, e.private, e.given, e.scopes)
-    number, row, row_end, column, column_end = piece.args[6:]
+    number, row, row_end, column, column_end, context = piece.args[6:]
+    for k, name in enumerate(around, 9):
+        inner.env[name] = inner.word(context, ir.Constant(I64, k))
     if any(g.guard):
         repair(inner, g, number, (row, row_end), (column, column_end))
     if g.after:
@@ -89,6 +94,11 @@ def follow(e: Any, g: Any, first: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, 
     return e.b.ptrtoint(called_by_kernel(e.module, piece), I64), e.b.ptrtoint(room, I64)
 
 
+def _variables_around(g: Any) -> list[str]:
+    shifts = [b.shift for b in (g.out, g.left[0], g.right[0]) if b.shift is not None]
+    return sorted({v.attr for v in variables(shifts) if v.attr[0] not in "sl"})
+
+
 def called_by_kernel(module: ir.Module, piece: ir.Function) -> ir.Function:
     """A function of the context and bounds that are counted from the first row and column of the product that the kernel knows."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 5), f"{piece.name}_piece")
@@ -97,7 +107,7 @@ def called_by_kernel(module: ir.Module, piece: ir.Function) -> ir.Function:
     context = b.inttoptr(function.args[0], I64.as_pointer())
     *known, first_row, first_column = (b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(9))
     bounds = [b.add(x, first) for x, first in zip(function.args[1:], (first_row, first_row, first_column, first_column), strict=True)]
-    b.call(piece, [*known, *bounds])
+    b.call(piece, [*known, *bounds, function.args[0]])
     b.ret_void()
     return function
 
