@@ -91,6 +91,13 @@ def writable(x: Any) -> bool:
     """Whether a change in place is recorded; raises if it may not be made."""
     if x._view is not None:
         _views.refresh(x)
+    if isinstance(x._data, np.ndarray) and not x._data.flags.writeable:
+        if 0 in x._data.strides:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() "
+                "the tensor before performing the operation."
+            )
+        raise RuntimeError("a tensor on a read-only array cannot be changed in place: clone() it first")
     if STATE.recording and x._req and x._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     base = x

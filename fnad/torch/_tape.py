@@ -128,8 +128,9 @@ class Own(Primitive):
 
     multiple = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, zeros: bool = True) -> None:
         super().__init__(name, register=False)
+        self.selective = not zeros
 
 
 class _AccumulateGrad:

@@ -231,6 +231,7 @@ class Context:
         raise UnsupportedError("fnad.torch: a Function cannot change its arguments in place (mark_dirty)", fix="return new tensors")
 
     def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` is given zeros, or None, for outputs to which no gradient comes."""
         self._materialize = value
 
 
@@ -270,11 +271,12 @@ class Function:
             return out
         edges: list[Any] = [((a, 0) if a._node is None else (a._node, a._k)) if isinstance(a, Tensor) and a._req else None for a in args]
         avals = [aval_of(o._data) for o in outs]
-        node = Node(Own(cls.__name__), {}, edges, functools.partial(_answer, cls, ctx, len(args)), avals)
+        node = Node(Own(cls.__name__, ctx._materialize), {}, edges, functools.partial(_answer, cls, ctx, len(args)), avals)
         node.keeps = True
         fresh = []
         for k, o in enumerate(outs):
-            t = make(o._data, o._counter)
+            given = any(o is a for a in args)  # an argument itself: what is changed in it later would not be noticed
+            t = make(o._data.copy()) if given else make(o._data, o._counter)
             if not any(o is n for n in ctx._not_differentiable):
                 t._node, t._k, t._req = node, k, True
             fresh.append(t)
@@ -283,7 +285,7 @@ class Function:
 
 def _answer(cls: Any, ctx: Context, count: int, run: Any, g: Sequence[Any]) -> list[Any]:
     """The cotangents of the arguments; recorded, if the walk is."""
-    answers = cls.backward(ctx, *[run.leave(x) for x in g])
+    answers = cls.backward(ctx, *[None if x is None else run.leave(x) for x in g])
     answers = answers if isinstance(answers, tuple) else (answers,)
     if len(answers) < count:
         raise RuntimeError(

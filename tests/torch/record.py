@@ -4,6 +4,7 @@ import json
 import pathlib
 
 from . import layer_cases
+from .more_programs import program as _  # noqa: F401  registers its programs
 from .nn_programs import PROGRAMS
 from .programs import plain
 
