@@ -7,6 +7,7 @@ a group in between is followed: the schedule goes on from it.
 from __future__ import annotations
 
 import bisect
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -74,11 +75,11 @@ class LRScheduler:
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions."""
         hidden = ("optimizer", "schedulers", "_schedulers", "_made")
-        return {k: v for k, v in self.__dict__.items() if k not in hidden and not _holds_function(v)}
+        return {k: copy.deepcopy(v) for k, v in self.__dict__.items() if k not in hidden and not _holds_function(v)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a state."""
-        self.__dict__.update(state_dict)
+        self.__dict__.update(copy.deepcopy(state_dict))
 
 
 def _holds_function(x: Any) -> bool:
