@@ -23,7 +23,7 @@ from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.graph import record
 from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from fnad.jit import compile_graph
-from fnad.optim.base import Optimizer, as_array, cast, check_like, is_none, is_traced, is_zero, missing_leaf, number, own
+from fnad.optim.base import Optimizer, as_array, cast, check_like, check_state, is_none, is_traced, is_zero, missing_leaf, number, own
 from fnad.transforms.vmap import vmap
 from fnad.typing import Array, PyTree
 
@@ -167,10 +167,7 @@ class Rule:
     # -- what may be wrong ---------------------------------------------------------------------------------------------
 
     def _check(self, state: Any, params: PyTree) -> None:
-        if not isinstance(state, self.state):
-            article = "an" if self.state.__name__[0] in "AEIOU" else "a"
-            rule = f"the state of {self.name} is {article} {self.state.__name__}"
-            raise TreeError(rule, got={"state": type(state).__name__}, fix="start with opt.init(params)")
+        check_state(self.name, state, self.state)
         for name, start in self.arrays.items():
             if name not in self.shapes and (start is None) != (getattr(state, name) is None):
                 raise TreeError(

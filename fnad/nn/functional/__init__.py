@@ -5,6 +5,9 @@ Files are by subject: `activations`, `rectifiers` and `gates` are nonlinearities
 `dropout`, `recurrent`, `attention` what layers do; `pooling`, `adaptive`, `images` and `sampling` windows and grids; the others losses.
 """
 
+from typing import NoReturn as _NoReturn
+
+from fnad.core import hints as _hints
 from fnad.nn.functional.activations import gelu as gelu
 from fnad.nn.functional.activations import log_softmax as log_softmax
 from fnad.nn.functional.activations import logsumexp as logsumexp
@@ -120,3 +123,9 @@ from fnad.nn.functional.regression import poisson_nll_loss as poisson_nll_loss
 from fnad.nn.functional.regression import smooth_l1_loss as smooth_l1_loss
 from fnad.nn.functional.sampling import affine_grid as affine_grid
 from fnad.nn.functional.sampling import grid_sample as grid_sample
+
+
+def __getattr__(name: str) -> _NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _hints.missing_in(__name__, name, globals(), {})
