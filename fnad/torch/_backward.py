@@ -11,6 +11,7 @@ import numpy as np
 from fnad.core.cotangent import Scattered
 from fnad.core.primitive import Joint
 from fnad.core.tracer import Tracer
+from fnad.errors import ArgumentError
 from fnad.torch._mode import STATE
 from fnad.torch._tape import Call, Node, Own, pop, push
 from fnad.torch._tensor import make
@@ -149,6 +150,12 @@ class Walk:
 
     def accumulate(self, target: Any, g: Any) -> None:
         """Add to the gradient of a leaf an array that nobody else holds."""
+        if STATE.known is not None and id(target) not in STATE.known:
+            raise ArgumentError(
+                "torch.compile: the function reaches a tensor that requires gradients in a way that is not seen",
+                got={"tensor": f"{target._data.dtype}{list(target._data.shape)}"},
+                fix="hold it in a module, in a variable that the function names, or pass it as an argument",
+            )
         if target._hooks:
             g = np.array(self.hooked(target, g)) if self.call is None else self.hooked(target, g)
         have = target._grad
@@ -160,7 +167,10 @@ class Walk:
         elif have._req and STATE.recording:
             target._grad = have + make(np.asarray(g))
         else:
-            np.add(have._data, g, out=have._data)
+            if isinstance(g, Tracer) or isinstance(have._data, Tracer):
+                have._data = have._data + g
+            else:
+                np.add(have._data, g, out=have._data)
             have._counter[0] += 1
         for hook in list((target._after or {}).values()):
             hook(target)

@@ -144,8 +144,11 @@ def rebind(x: Any, new: Any) -> None:
             got={"tensor": repr(x), "at": user_line()},
             fix="write x = x + 1 instead of x += 1, or clone the tensor first",
         )
-    x._data = cast(new, x._data.dtype)._data
+    new = cast(new, x._data.dtype)
+    x._data = new._data
     x._counter[0] += 1
+    if new._req:
+        x._node, x._k, x._req = new._node, new._k, True
 
 
 def replace(x: Any, new: Any) -> None:

@@ -21,6 +21,7 @@ from fnad._config import CHANGED
 from fnad.core.aval import Aval
 from fnad.core.graph import record
 from fnad.core.primitive import REGISTRY
+from fnad.core.tracer import Tracer
 from fnad.errors import FnadError
 from fnad.jit import compile_graph
 from fnad.torch._backward import Walk, dense
@@ -70,6 +71,8 @@ class Outline:
         """A place that a cotangent goes to: the number of a node, or of a leaf, counted down from -1."""
         n = self.number.get(id(target))
         if n is None:
+            if isinstance(target._data, Tracer):
+                raise _NoKey
             self.leaves.append(target)
             n = self.number[id(target)] = -len(self.leaves)
         return n, k

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -67,6 +68,11 @@ class Module:
         for name in ("_parameters", "_buffers", "_modules", *hooks.GROUPS):
             fields[name] = {}
         fields["_non_persistent_buffers_set"] = set()
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the forward pass of this module; arguments as those of `torch.compile`."""
+        compiling = importlib.import_module("fnad.torch._compile")  # which knows modules
+        self.__dict__["forward"] = compiling.compile(self.forward, *args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')

@@ -15,6 +15,7 @@ import numpy as np
 
 from fnad import optim as pure
 from fnad._config import CHANGED
+from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, UnknownNameError
 from fnad.optim.rule import rule_of
 from fnad.torch._mode import STATE
@@ -23,6 +24,9 @@ from fnad.torch.optim._programs import Programs
 
 _IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
 """Options of PyTorch that choose between its implementations."""
+
+
+_SCHEDULED = frozenset(("lr", "momentum", "betas", "weight_decay"))
 
 
 class Optimizer:
@@ -191,11 +195,24 @@ class FromPure(Optimizer):
             pass
         given = {name: _number(group[name]) for name in names}
         found = self.make(given)
+        if any(isinstance(y, Tracer) for x in given.values() for y in (x if x.__class__ is tuple else (x,))):
+            return found
         if len(self._made) > 8 + len(self.param_groups):  # a schedule gives a new learning rate each time
             self._made.clear()
         with contextlib.suppress(TypeError):  # a setting that is no key
             self._made[key] = found
         return found
+
+    def begin(self) -> bool:
+        """Make the state of all parameters that may get gradients; whether there was something to do."""
+        missing = [(g, p) for g in self.param_groups for p in g["params"] if p._req and not self.state.get(p)]
+        for group, p in missing:
+            self._begin(self.pure(group), p)
+        return bool(missing)
+
+    def traced(self, group: dict[str, Any]) -> list[str]:
+        """The settings that a compiled step takes as arguments: what schedules change. A 0 is none: it leaves out a part of the formula."""
+        return [name for name in self._options if name in _SCHEDULED and _numbers(group[name])]
 
     def make(self, options: dict[str, Any]) -> Any:
         return rule_of(getattr(pure, self._pure)(**options))
@@ -211,13 +228,17 @@ class FromPure(Optimizer):
 
     def _update(self, group: dict[str, Any], rule: Any, params: list[Any]) -> None:
         entries = [self.state.get(p) or self._begin(rule, p) for p in params]
-        if rule.elementwise and not CHANGED.get() and self._together(group, rule, params, entries):
+        plain = not any(isinstance(p._data, Tracer) or isinstance(p._grad._data, Tracer) for p in params)
+        if plain and rule.elementwise and not CHANGED.get() and self._together(group, rule, params, entries):
             return
         arrays = [p._data for p in params]
         columns = {f: [e[f]._data if f in e else None for e in entries] for f in rule.fields}
         updates, new = rule.step([p._grad._data for p in params], arrays, columns)
         for p, a, u in zip(params, arrays, updates, strict=True):
-            np.add(a, u, out=a)
+            if plain:
+                np.add(a, u, out=a)
+            else:
+                p._data = a + u
             p._counter[0] += 1
         for f, column in new.items():
             for entry, x in zip(entries, column, strict=True):
@@ -283,8 +304,12 @@ class FromPure(Optimizer):
         return super()._loaded(name, value, p)
 
 
+def _numbers(x: Any) -> bool:
+    return all(map(_numbers, x)) and bool(x) if x.__class__ is tuple else x.__class__ is float and x != 0
+
+
 def _number(x: Any) -> Any:
-    return x.item() if isinstance(x, Tensor) else x
+    return (x._data if isinstance(x._data, Tracer) else x.item()) if isinstance(x, Tensor) else x
 
 
 def declare(name: str, maximizes: tuple[str, ...] = ("maximize",), **options: Any) -> Any:
