@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.watch import is_users_class
+from fnad.errors import is_packages
 from fnad.torch._tensor import Tensor
 from fnad.torch.nn.module import Module
 from fnad.torch.optim.optimizer import FromPure, Optimizer
@@ -139,7 +140,7 @@ class State:
 
     def _visit_function(self, f: types.FunctionType) -> None:
         code = f.__code__
-        if f.__module__ is not None and f.__module__.partition(".")[0] in ("fnad", "numpy"):
+        if is_packages(code.co_filename):  # a wrapper, perhaps, around a function of the user's
             cells = [c for c in f.__closure__ or () if _filled(c) and callable(c.cell_contents)]
             self._queue += [("", c.cell_contents) for c in cells]
             return
