@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import ctypes
 import functools
 import hashlib
 import itertools
@@ -28,6 +27,7 @@ from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen.callback import OWNER, ended, register
 from fnad.kernels.codegen.entry import ARRAY, NOTHING, SCALAR, TAKEN, Code, Input, Output, entry
 from fnad.kernels.codegen.load import native
+from fnad.kernels.codegen.load import step as run_step
 from fnad.kernels.codegen.products import BY_BLAS
 from fnad.kernels.codegen.text import describe
 
@@ -35,7 +35,6 @@ _ALIGN = 64
 _BRIEF = 1 << 14  # bytes; while a program works on less it keeps Python's lock, for taking it again would take longer
 _MANY = 24  # nodes from which what several use is in memory, so that one function can serve those that look alike
 _STACK = 1 << 14  # bytes of workspace that are taken from the stack
-_step = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 asarray = np.asarray
 _ZERO, _ONE = ex.const(0, "i64"), ex.const(1, "i64")
 _UNUSED = np.empty(0)  # stands where a constant is written into the code
@@ -252,7 +251,7 @@ class Executable:
             )
 
     def _native_step(self, step: int, numbers: Sequence[int], base: int) -> None:
-        _step(step)(*numbers, base)
+        run_step()(step, *numbers, base)
         self._raise(base)
 
     def _raise(self, base: int) -> None:

@@ -128,14 +128,18 @@ class Nest:
 
 
 class Loop(Nest):
-    """`for var in range(extent)` over a body; `size` is the extent as an expression."""
+    """`for var in range(extent)` over a body; `size` is the extent as an expression.
 
-    __slots__ = ("extent", "parts", "sequential", "size", "var")
+    `pause`: after how many steps it looks for signals; None if it does not.
+    """
+
+    __slots__ = ("extent", "parts", "pause", "sequential", "size", "var")
 
     def __init__(self, var: Any, extent: int, size: Any, body: list[Any], sequential: bool = False) -> None:
         super().__init__(body)
         self.sequential = sequential  # iterations depend on each other and stay together
         self.parts: Any = None
+        self.pause: Any = None
         self.var, self.extent, self.size = var, extent, size
 
     @property
@@ -144,13 +148,14 @@ class Loop(Nest):
 
 
 class While(Nest):
-    """The nodes of `test`, then those of `body`, again and again, while `going` holds after `test`."""
+    """The nodes of `test`, then those of `body`, again and again, while `going` holds after `test`. `pause` is that of `Loop`."""
 
-    __slots__ = ("going",)
+    __slots__ = ("going", "pause")
 
     def __init__(self, test: list[Any], going: Buffer, body: list[Any]) -> None:
         super().__init__(test, body)
         self.going = going
+        self.pause: Any = None
         self.read.add(going.root)
 
 

@@ -17,6 +17,7 @@ from fnad.compiler import epilogues, lapack
 from fnad.compiler.donate import donate
 from fnad.compiler.fuse import Fuser
 from fnad.compiler.parallel import split
+from fnad.compiler.pauses import set_pauses
 from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Lapack, Loop, Node, Numbers, Store, write_short_extents
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.structured import branch, repeat, while_loop
@@ -75,6 +76,7 @@ class Schedule:
         donate(self.nodes, self.buffers, donated, self.fuser)
         epilogues.share_memory(self.nodes, self.buffers, self.fuser)
         write_short_extents(self.nodes)
+        set_pauses(self.nodes, self.numbers)
         return self
 
     def place_all(self, targets: dict[Var, Any], before: Collection[Var] = ()) -> None:

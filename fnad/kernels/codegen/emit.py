@@ -15,6 +15,7 @@ from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
 from fnad.kernels.codegen.counting import I64, each
+from fnad.kernels.codegen.emit_pause import in_pieces, repeat
 from fnad.kernels.codegen.emit_product import gemm, lapack, start
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
@@ -174,14 +175,18 @@ class Emitter:
             gemm(self, node)
 
     def while_loop(self, node: Any) -> None:
-        test, body, after = (self.b.append_basic_block(name) for name in ("test", "body", "after"))
+        again, test, body, after = (self.b.append_basic_block(name) for name in ("again", "test", "body", "after"))
+        self.b.branch(again)
+        self.b.position_at_end(again)
         self.b.branch(test)
         self.b.position_at_end(test)
         self.nodes(node.bodies[0])
         self.b.cbranch(self.load(node.going, ()), body, after)
         self.b.position_at_end(body)
         self.nodes(node.bodies[1])
-        self.b.branch(test)
+        if node.pause is not None:
+            repeat(self, test, node.pause)
+        self.b.branch(again)
         self.b.position_at_end(after)
 
     def host(self, node: Any) -> None:
@@ -219,6 +224,9 @@ class Emitter:
             self.in_parts(loop.parts, lambda inner: inner.value(loop.size), lambda inner, *bounds: inner.loop(loop, bounds))
             return
         low, n = bounds or self.limits.get(id(loop)) or (ir.Constant(I64, 0), self.value(loop.size))
+        if loop.pause is not None and bounds is None:
+            in_pieces(self, low, n, loop.pause, lambda *piece: self.loop(loop, piece))
+            return
         conditions, loads = rare_conditions(loop)
         if conditions and not self.fast:
             self.in_blocks(loop, low, n, conditions, loads)

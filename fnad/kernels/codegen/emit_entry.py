@@ -245,6 +245,16 @@ class _Entry:
 
         self.when(self.b.icmp_signed("!=", self.item(self.scalars, k), word(0)), convert)
 
+    def resume(self, state: ir.Value, out: ir.Value) -> None:
+        """Take the lock again. The code may have ended early, since the handler of a signal has raised."""
+        self.call("PyEval_RestoreThread", [self.b.load(state)])
+        ended, fine = self.b.append_basic_block("ended"), self.b.append_basic_block("fine")
+        self.b.cbranch(self.equal(self.call("PyErr_Occurred", []), word(0)), fine, ended)
+        self.b.position_at_end(ended)
+        self.call("Py_DecRef", [out])
+        self.b.ret(word(0))
+        self.b.position_at_end(fine)
+
     def drop(self, out: ir.Value) -> None:
         """The code has met what it cannot compute."""
         self.call("Py_DecRef", [out])
@@ -260,7 +270,7 @@ class _Entry:
             self.when(release, lambda: self.b.store(self.call("PyEval_SaveThread", []), state))
             kind = ir.FunctionType(ir.VoidType(), [I64] * 4).as_pointer()
             self.b.call(self.b.inttoptr(code, kind), [self.data, self.head["sizes"], self.head["literals"], workspace])
-            self.when(release, lambda: self.call("PyEval_RestoreThread", [self.b.load(state)]))
+            self.when(release, lambda: self.resume(state, out))
             noted = self.b.icmp_signed("!=", self.item(workspace, word(0)), word(0))
             self.when(self.b.and_(alone, noted), lambda: self.drop(out))
 

@@ -16,6 +16,7 @@ from fnad.kernels.codegen.llvm_expr import TYPES
 
 _DEPTH = 256  # terms summed at a time
 _LINE = 768  # about how many bytes of a row of B are packed at a time
+_SMALL = 1 << 14  # bytes of packed B that are taken from the stack
 _FEW = 32  # rows up to which B is read where it lies, if it can be
 
 
@@ -205,10 +206,38 @@ class _Product(_Printer):
 
     def run(self) -> None:
         _, n, k = self.function.args[:3]
-        self.packed_b, self.packed_a = self.room(_DEPTH * self.block), self.room(_DEPTH * self.rows)
+        columns = self.b.mul(self.b.sdiv(self.b.add(n, word(self.panel - 1)), word(self.panel)), word(self.panel))
+        entries = self.b.mul(self.least(k, word(_DEPTH)), self.least(columns, word(self.block)))
+        self.packed_a = self.room(_DEPTH * self.rows)
+        self.packed_b, borrowed = self.borrow(entries)
         self.when(self.b.icmp_signed("<=", k, word(0)), self.clear)
         steps(self.b, word(0), n, word(self.block), lambda j: steps(self.b, word(0), k, word(_DEPTH), lambda p: self.part(j, p)))
+        self.when(self.b.icmp_signed("!=", borrowed, word(0)), lambda: self.b.call(self.c_function("free", ir.VoidType()), [borrowed]))
         self.finish()
+
+    def borrow(self, entries: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The address of memory for packed entries, and what is to be freed: threads may have a stack that is smaller than a block of B."""
+        place, borrowed = self.entry.alloca(I64), self.entry.alloca(I64)
+        self.b.store(self.room(_SMALL // self.size), place)
+        self.b.store(word(0), borrowed)
+
+        def get() -> None:
+            found = self.b.call(self.c_function("malloc", I64), [self.b.add(self.b.mul(entries, word(self.size)), word(63))])
+            self.b.store(found, borrowed)
+            self.b.store(self.b.and_(self.b.add(found, word(63)), word(-64)), place)
+            self.when(self.b.icmp_signed("==", found, word(0)), on_the_stack)
+
+        def on_the_stack() -> None:
+            made = self.b.alloca(self.real, _DEPTH * self.block)
+            made.align = 64
+            self.b.store(self.b.ptrtoint(made, I64), place)
+
+        self.when(self.b.icmp_signed(">", self.b.mul(entries, word(self.size)), word(_SMALL)), get)
+        return self.b.load(place), self.b.load(borrowed)
+
+    def c_function(self, name: str, result: ir.Type) -> ir.Function:
+        module = self.function.module
+        return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, [I64]), name)
 
     def clear(self) -> None:
         m, n, *_ = self.function.args

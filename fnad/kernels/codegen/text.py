@@ -37,10 +37,16 @@ def describe_node(program: Any, node: Any) -> str:
 def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
     kind = type(node).__name__
     if kind == "Loop":
-        _body(program, f"{pad}for {','.join(program.variables(node))} < {show(node.size)}:{_parts(program, node)}", node.body, pad, lines)
+        _body(
+            program,
+            f"{pad}for {','.join(program.variables(node))} < {show(node.size)}:{_parts(program, node)}{_pause(node)}",
+            node.body,
+            pad,
+            lines,
+        )
     elif kind == "While":
         _body(program, f"{pad}test:", node.bodies[0], pad, lines)
-        _body(program, f"{pad}while {access(program, node.going, ())}:", node.bodies[1], pad, lines)
+        _body(program, f"{pad}while {access(program, node.going, ())}:{_pause(node)}", node.bodies[1], pad, lines)
     elif kind == "Branch":
         for k, body in enumerate(node.bodies):
             _body(program, f"{pad}if {access(program, node.chosen, ())} is {k}:", body, pad, lines)
@@ -83,6 +89,10 @@ def _parts(program: Any, node: Any) -> str:
         own = f" {show(program.entries(b))} entries at {show(b.offset)} + part*{show(b.spacing)}" if b.spacing is not None else ""
         copies.append(f"{b.name} {how}{own}")
     return f"  # in parts of {show(node.parts.size)}; private {', '.join(copies)}"
+
+
+def _pause(node: Any) -> str:
+    return "" if node.pause is None else f"  # looks for signals every {show(node.pause)}"
 
 
 def access(program: Any, buffer: Any, index: Any) -> str:
