@@ -202,6 +202,7 @@ _OTHERS: Mapping[str, Callable[[Op, list[str]], Expression]] = {
     "transpose": _transpose,
     "reshape": _reshape,
     "alloc": _alloc,
+    "trips": lambda op, args: Expression(f"len(range({', '.join(args)}))"),
     "dim": lambda op, args: Expression(f"{within(args[0], ATOM)}.shape[{op.attrs['axis']}]"),
     "real": lambda op, args: Expression(f"{within(args[0], ATOM)}.real"),
     "imag": lambda op, args: Expression(f"{within(args[0], ATOM)}.imag"),
