@@ -93,6 +93,8 @@ class Folding:
         item = items[i]
         if j < len(items) and items[j].line != item.line:
             return False
+        if isinstance(item, Op) and item.attrs.get("checked"):
+            return False
         if isinstance(item, Op) and item.kind == "load":
             return not any(_may_write(x) for x in items[i + 1 : at[j]])
         reads = set(self.leaves(starts(item)))

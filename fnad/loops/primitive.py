@@ -42,7 +42,7 @@ class Loop(Primitive):
     def forward(self, args: Sequence[Any], params: dict[str, Any], active: Sequence[bool] = ()) -> tuple[Any, Joint]:
         program: Program = params["program"]
         wanted = _floats(program, active or [True] * len(args))
-        if len(program.results) == 1 and program.floats and isinstance(program.results[0], ir.Scalar) and any(wanted):
+        if program.is_loss and any(wanted):
             return self._with_gradient(args, params, wanted)
         out = self(*args, **params)
         return out, Joint(lambda gs: _pull(args, gs, out, params, wanted))
@@ -318,8 +318,10 @@ def _run(program: Program, mode: Mode | None, args: Sequence[Any], levels: Level
         outs = program.compiled(mode, levels)(*operands)
     except Exception as error:
         if not type(error).__module__.startswith("numba"):
-            _raise_as_user(program, operands, levels)
+            _raise_as_user(program, mode, operands, levels)
         raise
+    if program.looks_back(mode) and not all(np.isfinite(np.sum(outs[k])) for k in program.values(mode)):
+        _raise_as_user(program, mode, operands, levels)
     if levels:
         return tuple(outs)
     return tuple(t.dtype.type(o) if isinstance(t, ir.Scalar) else o for o, t in zip(outs, gives, strict=True))
@@ -329,10 +331,10 @@ def _numbers(args: Sequence[Any]) -> Known:
     return tuple(int(x) if x.__class__ in (int, bool) or isinstance(x, np.integer | np.bool_) else None for x in args)
 
 
-def _raise_as_user(program: Program, operands: Sequence[Any], levels: Levels) -> None:
-    """Run the user's function where generated code has raised: its error is the one to see."""
+def _raise_as_user(program: Program, mode: Mode | None, operands: Sequence[Any], levels: Levels) -> None:
+    """Run the user's function where generated code has raised, or should have: its error is the one to see."""
     origin = program.origin
-    if origin is not program or not program.is_users:
+    if origin is not program or mode is not None:
         n = len(origin.operands)
         origin.compiled(None, tuple(level for level in _of(levels, n) if any(level)))(*operands[:n])
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fnad.loops.folding import Folding, Sharing
-from fnad.loops.ir import Block, Const, For, Function, If, Item, Op, Operand, Value, While
+from fnad.loops.ir import Block, Const, For, Function, If, Item, Op, Operand, Value, While, walk
 from fnad.loops.spelling import AUGMENTED, CHOICE, NOT, Expression, Writer, element, within
 
 
@@ -71,6 +71,10 @@ class Printer(Writer):
         elif op.kind == "raise":
             self.put(raising(op.attrs["text"]), op.line)
         elif op.out is not None and op.out not in self.folding.folded and op.out not in self.folding.dead:
+            if op.attrs.get("checked"):
+                self.put(f"if {self._read(op.args[1])} == 0:", op.line)
+                with self.block():
+                    self.put('raise ZeroDivisionError("division by zero")')
             self._set(self.name(op.out), op, op.line)
 
     def _read(self, operand: Operand | None) -> Expression:
@@ -194,6 +198,16 @@ class Printer(Writer):
 
     def leaving(self, item: While) -> None:
         """Called where a loop ends because its condition is false."""
+
+
+def check_divisions(fn: Function) -> None:
+    """Have divisions by an integer that may be 0 raise, as the user's function does; of floats the result tells."""
+    ops = [x for x in walk(fn.body) if isinstance(x, Op)]
+    sizes = {x.out for x in ops if x.kind == "dim"}
+    for x in ops:
+        divisor = x.args[1] if x.kind in ("div", "floordiv", "mod") else None
+        if isinstance(divisor, Value) and divisor.type.dtype.kind in "iu" and divisor not in sizes:
+            x.attrs["checked"] = True
 
 
 def raising(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fnad import _fork, _numba
 from fnad.loops import generated, ir
-from fnad.loops.printer import source
+from fnad.loops.printer import check_divisions, source
 from fnad.loops.reverse_printer import adjoint
 from fnad.loops.spelling import dtype_name
 from fnad.loops.tangent import tangent
@@ -54,7 +54,10 @@ class Program:
     @functools.cached_property
     def fn(self) -> ir.Function:
         with _lock:
-            return self._build()
+            built = self._build()
+            if self.is_users and self.raises:
+                check_divisions(built)
+            return built
 
     @property
     def is_users(self) -> bool:
@@ -96,6 +99,16 @@ class Program:
             return self.results
         wanted = tuple(t for t, w in zip(self.operands, mode.wanted, strict=True) if w)
         return (*self.results, *wanted) if mode.value else wanted
+
+    @property
+    def raises(self) -> bool:
+        """Whether the user's function raises where a number is divided by zero; generated code goes on with an infinity."""
+        return bool(self.options.get("error_model", "python") == "python")
+
+    @functools.cached_property
+    def is_loss(self) -> bool:
+        """Whether the only result is a float, which the adjoint can give as well."""
+        return len(self.results) == len(self.floats) == 1 and isinstance(self.results[0], ir.Scalar)
 
     # -- programs made of it -------------------------------------------------------------------------------------------
 
@@ -148,6 +161,14 @@ class Program:
                     found = self._made[key] = self._compile(mode, levels)
         return found
 
+    def looks_back(self, mode: Mode | None) -> bool:
+        """Whether results that are not finite may mean that the user's function would have raised."""
+        return self.raises and (mode.value if mode is not None else not self.is_users)
+
+    def values(self, mode: Mode | None) -> tuple[int, ...]:
+        """The positions of the results that are floats."""
+        return tuple(k for k, t in enumerate(self.types(mode)[1]) if t.dtype.kind == "f")
+
     def address(self, mode: Mode | None, levels: tuple[Level, ...] = ()) -> int:
         """Where the compiled function lies for native code: see `core.lowering.Native`."""
         key = "native", mode, levels
@@ -161,7 +182,8 @@ class Program:
                     ranks = [t.ndim if isinstance(t, ir.Array) else 0 for t in takes]
                     ranks = [n + sum(level[k] for level in levels) for k, n in enumerate(ranks)]
                     outs = [(t.ndim if isinstance(t, ir.Array) else 0) + len(levels) for t in gives]
-                    text = behind_addresses(ranks, outs, [t.dtype for t in (*takes, *gives)])
+                    checked = self.values(mode) if self.looks_back(mode) else ()
+                    text = behind_addresses(ranks, outs, [t.dtype for t in (*takes, *gives)], checked)
                     names = {"one": one, "carray": _numba.as_array()}
                     options = {k: v for k, v in self.numba_options(text).items() if k != "nogil"}
                     found = self._made[key] = generated.load(text, "native", names, options, _numba.c_function)
@@ -185,8 +207,11 @@ class Program:
         return {**chosen, "nogil": True, "error_model": "numpy"}
 
 
-def behind_addresses(operands: Sequence[int], results: Sequence[int], dtypes: Sequence[np.dtype[Any]]) -> str:
-    """Source of `native(table, sizes)`, which calls `one` on arrays of these ranks at the addresses in a table; 0 if all went well."""
+def behind_addresses(operands: Sequence[int], results: Sequence[int], dtypes: Sequence[np.dtype[Any]], checked: Sequence[int]) -> str:
+    """Source of `native(table, sizes)`, which calls `one` on arrays of these ranks at the addresses in a table.
+
+    It answers 0 if all went well, 1 after an error or if one of the results to be `checked` has an entry that is not finite.
+    """
     lines = ["def native(table, sizes):", "    try:"]
     used = 0
 
@@ -204,6 +229,8 @@ def behind_addresses(operands: Sequence[int], results: Sequence[int], dtypes: Se
         if rank:
             lines += [f"        if out[{k}].shape != y{k}.shape:", "            return 1"]
         lines.append(f"        y{k}[{'...' if rank else '0'}] = out[{k}]")
+        if k in checked:
+            lines += [f"        if not np.isfinite(out[{k}]{'.sum()' if rank else ''}):", "            return 1"]
     return "\n".join([*lines, "    except Exception:", "        return 1", "    return 0"]) + "\n"
 
 

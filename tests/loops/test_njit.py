@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import textwrap
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -396,6 +397,31 @@ def test_errors_of_the_users():
             f(bad)
     with pytest.raises(ValueError, match="negative"):
         fnad.jvp(fnad.grad(checked), (bad,), (bad,))
+
+
+def test_division_by_zero():
+    """As numba: an error, unless the function asks for NumPy's answers."""
+
+    @fnad.njit
+    def strict(x, y):
+        return x / y
+
+    @fnad.njit(error_model="numpy")
+    def relaxed(x, y):
+        return x / y
+
+    @fnad.njit
+    def whole(x, n):
+        return x * (7 // n)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for f in (strict, whole):
+            zero = 0 if f is whole else 0.0
+            for call in (f, fnad.grad(f), fnad.jit(fnad.grad(f)), lambda x, y, f=f: fnad.jvp(lambda x: f(x, y), (x,), (x,))):
+                with pytest.raises(ZeroDivisionError):
+                    call(1.0, zero)
+        assert relaxed(1.0, 0.0) == fnad.grad(relaxed)(1.0, 0.0) == fnad.jit(fnad.grad(relaxed))(1.0, 0.0) == np.inf
 
 
 # -- under jit -----------------------------------------------------------------------------------------------------------
