@@ -8,6 +8,8 @@ import linecache
 import math
 import os
 import pathlib
+import re
+import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from types import CodeType
@@ -52,6 +54,22 @@ def plain(text: str, name: str, namespace: Mapping[str, Any], keep: bool = False
     return names[name]
 
 
+def with_imports(text: str, name: str, namespace: Mapping[str, Any]) -> str:
+    """The source text of a function `name`, after imports of what it needs, so that it can be read and run alone."""
+    found: dict[str, list[str]] = {}
+    missing = []
+    for each, thing in sorted(namespace.items()):
+        module = getattr(thing, "__module__", None) or ""
+        known = getattr(sys.modules.get(module), each, None) is thing
+        (found.setdefault(module, []) if known else missing).append(each)
+    head = [f"import {full}" for full, short in (("math", "math"), ("numpy as np", "np")) if re.search(rf"\b{short}\.", text)]
+    if "prange(" in text:
+        head.append("from numba import prange")
+    head += [f"from {module} import {', '.join(names)}" for module, names in sorted(found.items())]
+    head += [f"# {', '.join(missing)}: objects of the function that {name} is made from"] if missing else []
+    return "\n".join([*head, "", "", text]) if head else text
+
+
 def _file(text: str, name: str, namespace: Mapping[str, Any]) -> str | None:
     """The file with a source text, written if need be; None if none can be."""
     folder = cache.directory()
@@ -59,7 +77,7 @@ def _file(text: str, name: str, namespace: Mapping[str, Any]) -> str | None:
     if folder is None or what is None:
         return None
     digest = hashlib.sha256(f"{VERSION} {what} {text}".encode()).hexdigest()[:24]
-    path = folder / "loops" / f"{name}_{digest}.py"
+    path = folder / cache.LOOPS / f"{name}_{digest}.py"
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         if not path.exists() or path.read_text() != text:

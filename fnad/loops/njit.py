@@ -14,7 +14,7 @@ from fnad import _fork, _numba
 from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ClosureError, DTypeError, InPlaceError, describe_function, user_line
-from fnad.loops import ir
+from fnad.loops import generated, ir
 from fnad.loops.frontend import build
 from fnad.loops.primitive import loop
 from fnad.loops.program import Mode, Program
@@ -39,11 +39,13 @@ class LoopFunction:
         self._latest: tuple[Any, ...] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for a in args:
-            if a.__class__ not in _PLAIN and _is_traced(a):
-                return self._traced(args, kwargs)
-        if kwargs and any(_is_traced(a) for a in kwargs.values()):
-            return self._traced(args, kwargs)
+        for a in (*args, *kwargs.values()) if kwargs else args:
+            if a.__class__ not in _PLAIN:
+                caller = _caller(a)
+                if caller is Tracer:
+                    return self._traced(args, kwargs)
+                if caller is not None:
+                    return caller(self._of_arrays, args, kwargs)
         if self._cells:
             self._check_closure()
         return (self._compiled or self.dispatcher)(*args, **kwargs)
@@ -74,6 +76,11 @@ class LoopFunction:
     def _numba_type_(self) -> Any:
         """How numba sees it where another function calls it."""
         return _numba.type_of(self.dispatcher)
+
+    def _of_arrays(self, *args: Any, **kwargs: Any) -> Any:
+        """The function for those who know arrays only: arrays without axes stand for numbers, in and out."""
+        out = self(*map(_number, args), **{k: _number(v) for k, v in kwargs.items()})
+        return _each(out, lambda x: x if isinstance(x, Tracer | np.ndarray) else np.asarray(x)[()])
 
     # -- under a transform -----------------------------------------------------------------------------------------------
 
@@ -125,12 +132,12 @@ class LoopFunction:
     def adjoint_source(self, *args: Any, argnums: int | Sequence[int] | None = None) -> str:
         """The Python source that computes gradients, for arguments like these; those of the last traced call if there are none."""
         program, positions = self._asked(args, argnums)
-        return program.text(Mode(positions, True))[0]
+        return generated.with_imports(*program.text(Mode(positions, True)))
 
     def tangent_source(self, *args: Any, argnums: int | Sequence[int] | None = None) -> str:
         """The Python source that computes tangents, for arguments like these; those of the last traced call if there are none."""
         program, positions = self._asked(args, argnums)
-        return program.tangent(positions).text(None)[0]
+        return generated.with_imports(*program.tangent(positions).text(None))
 
     def _asked(self, args: tuple[Any, ...], argnums: int | Sequence[int] | None) -> tuple[Program, tuple[bool, ...]]:
         """The program for arguments, and which of its leaves belong to the arguments that are differentiated."""
@@ -152,8 +159,26 @@ class LoopFunction:
         return program, tuple(f and t.dtype.kind in "fc" for f, t in zip(flags, program.operands, strict=True))
 
 
-def _is_traced(a: Any) -> bool:
-    return isinstance(a, Tracer) or (isinstance(a, tuple | list) and any(map(_is_traced, a)))
+def _caller(a: Any) -> Any:
+    """Who calls a loop function with this argument: `Tracer` for the transforms, `__fnad_call__` of a class that stands for arrays."""
+    if isinstance(a, Tracer):
+        return Tracer
+    if isinstance(a, tuple | list):
+        found = {x for x in map(_caller, a) if x is not None}
+        return Tracer if Tracer in found else next(iter(found), None)
+    return getattr(a.__class__, "__fnad_call__", None)
+
+
+def _number(a: Any) -> Any:
+    return _each(a, lambda x: x[()] if x.__class__ is np.ndarray and not x.ndim else x)
+
+
+def _each(out: Any, f: Callable[[Any], Any]) -> Any:
+    """A function of every item of nested tuples."""
+    if not isinstance(out, tuple):
+        return None if out is None else f(out)
+    items = [_each(x, f) for x in out]
+    return type(out)(*items) if hasattr(out, "_fields") else tuple(items)
 
 
 def _positional(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -27,7 +27,7 @@ def _requires(args: Any) -> bool:
                 _views.refresh(a)
             if a._req:
                 return True
-        elif a.__class__ in (tuple, list) and _requires(a):
+        elif isinstance(a, tuple | list) and _requires(a):
             return True
     return False
 
@@ -40,6 +40,9 @@ def run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         return call.leave(out)
     finally:
         call.close()
+
+
+Tensor.__fnad_call__ = staticmethod(run)
 
 
 def lift(function: Callable[..., Any], name: str = "") -> Callable[..., Any]:

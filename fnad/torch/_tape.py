@@ -229,7 +229,7 @@ class Call(Trace):
             return TapeTracer(self, data, x if x._node is None else x._node, x._k) if x._req and self.tracing else data
         if x.__class__ in (tuple, list):
             return x.__class__([self.enter(y) for y in x])
-        return x
+        return x.__class__(*map(self.enter, x)) if isinstance(x, tuple) and hasattr(x, "_fields") else x
 
     def leave(self, x: Any) -> Any:
         """A result as a tensor; one that was an argument comes back as that tensor."""

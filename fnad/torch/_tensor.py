@@ -87,6 +87,8 @@ class Tensor:
     _retained: Any = None
 
     __array_priority__ = 1000.0
+    __fnad_call__: Any
+    """How a function of arrays is called with tensors: `(function, args, kwargs)`."""
 
     def __init__(self, *data: Any) -> None:
         sizes = data[0] if len(data) == 1 and isinstance(data[0], Size) else data

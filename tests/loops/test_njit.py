@@ -333,6 +333,19 @@ def test_registered_derivatives():
         fnad.register_derivative(math.sin, math.cos)
 
 
+@slow_to_compile
+def test_tensors_of_the_facade():
+    import fnad.torch as torch
+
+    pos, mass = torch.tensor(POS, requires_grad=True), torch.tensor(MASS)
+    (energy(pos, mass) * 2.0).backward()
+    assert np.allclose(pos.grad.numpy(), 2.0 * fnad.grad(energy)(POS, MASS))
+    out = stretch(Spring(torch.tensor(2.0), torch.tensor(np.zeros(3))), torch.tensor(np.ones(3)), (0.5, torch.tensor(3.0)))
+    assert np.allclose(out[0].numpy(), 1.0)
+    assert isinstance(out[1], torch.Tensor)
+    assert isinstance(energy(pos.detach(), mass), torch.Tensor)
+
+
 # -- mistakes ------------------------------------------------------------------------------------------------------------
 
 
@@ -480,10 +493,19 @@ def test_jit_from_several_threads():
 
 @slow_to_compile
 def test_generated_source_runs_as_python():
-    for text in (energy.adjoint_source(POS, MASS), energy.tangent_source(POS, MASS, argnums=0)):
-        compile(text, "generated", "exec")
-        assert "# " in text
-        assert "math.sqrt" in text or "np.sqrt" in text
+    for text, name in (
+        (energy.adjoint_source(POS, MASS), "energy_adjoint"),
+        (energy.tangent_source(POS, MASS, argnums=0), "energy_tangent"),
+    ):
+        names: dict = {}
+        exec(compile(text, "generated", "exec"), names)
+        more = (1.0,) if name == "energy_adjoint" else (POS,)
+        found = names[name](POS, MASS, *more)
+        assert np.isclose(found[0], energy_by_numpy(POS, MASS))
+        grads = fnad.grad(energy_by_numpy, (0, 1))(POS, MASS)
+        wanted = grads if name == "energy_adjoint" else (np.sum(grads[0] * POS),)
+        assert all(np.allclose(a, b) for a, b in zip(found[1:], wanted, strict=True))
+        assert ": e -= mass[i] * mass[j] / math.sqrt(d2)" in text
     fnad.grad(energy)(POS, MASS)
     assert energy.adjoint_source() == energy.adjoint_source(POS, MASS)
 

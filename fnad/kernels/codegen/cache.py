@@ -7,6 +7,7 @@ import functools
 import hashlib
 import os
 import pathlib
+import shutil
 import stat
 import sys
 import tempfile
@@ -18,6 +19,8 @@ from fnad._config import START
 from fnad._version import VERSION
 
 SOURCES = ("_*.py", "compiler/*.py", "kernels/**/*.py")
+LOOPS = "loops"
+"""The folder for the source of loop functions' derivatives, and for what numba made of it."""
 LIMIT = 1 << 30  # bytes on disk beyond which old programs go
 
 
@@ -135,5 +138,8 @@ def remove(paths: Iterable[pathlib.Path]) -> None:
 
 
 def clear() -> None:
-    """Remove every program on disk; those in memory stay."""
+    """Remove every program on disk, and what loop functions have left there; those in memory stay."""
     remove(files())
+    folder = directory()
+    if folder is not None:
+        shutil.rmtree(folder / LOOPS, ignore_errors=True)
