@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -287,6 +287,19 @@ class Builder:
     def transpose(self, x: Value, axes: tuple[int, ...]) -> Value:
         out = self._shared(("transpose", x, axes), lambda: self.emit("transpose", (x,), x.type, axes=axes))
         self.measure(out, [self.dim(x, k) for k in axes])
+        return self._same_memory(out, x)
+
+    def field(self, x: Value, name: str) -> Value:
+        """A view of one field of an array of records."""
+        known: Mapping[str, Any] = dtype_of(x).fields or {}
+        if name not in known:
+            self.fail(f"The records have no field {name}", got={"fields": ", ".join(known) or "none"})
+        dtype = known[name][0]
+        if dtype.kind not in "biufc":
+            self.fail(f"The field {name} is not a number", got={"type": dtype}, fix="use one field for each number", kind=DTypeError)
+        rank = x.type.ndim  # type: ignore[union-attr]
+        out = self._shared(("field", x, name), lambda: self.emit("field", (x,), Array(dtype, rank), name, field=name))
+        self.measure(out, self.shape(x))
         return self._same_memory(out, x)
 
     def reshape(self, x: Value, sizes: Sequence[Operand]) -> Value:

@@ -114,7 +114,7 @@ def _len(b: Builder, x: Any) -> Any:
         return const(len(x))
     if not arrayish(x):
         b.fail("len() is for arrays and tuples", kind=DTypeError)
-    return array_of(b, x).sizes[0]
+    return lazy(b, x).sizes[0]
 
 
 # conversions

@@ -233,6 +233,8 @@ class Expressions(Builder):
         owner, index = self.evaluate(node.value), self.evaluate(node.slice)
         if is_tuple(owner):
             return self._item_of_tuple(owner, index)
+        if isinstance(owner, indexing.Record) and isinstance(index, Static) and isinstance(index.object, str):
+            return owner.field(self, index.object)
         if not arrayish(owner):
             self.fail("Only arrays and tuples can be indexed", got={"value": describe(owner)}, kind=DTypeError)
         return indexing.read(self, owner, index)
@@ -277,6 +279,8 @@ class Expressions(Builder):
         elif is_tuple(owner):
             if name in getattr(owner, "_fields", ()):
                 return getattr(owner, name)
+        elif isinstance(owner, indexing.Record):
+            return owner.field(self, name)
         elif arrayish(owner):
             return self._of_array(owner, name)
         elif is_scalar(owner) and name in ("real", "imag"):
@@ -298,6 +302,8 @@ class Expressions(Builder):
             return calls.METHODS["transpose"](self, x)
         if name in ("real", "imag"):
             return operators.function(self, name, x)
+        if name in (x.type.dtype.fields or {}):
+            return self.field(x, name)
         if name in calls.METHODS:
             return Bound(x, name)
         return self.fail(f"The attribute {name} of an array is not supported in a differentiable loop function")

@@ -32,7 +32,7 @@ def build(function: Callable[..., Any], types: Sequence[Any], name: str | None =
     Args:
         function: A plain Python function, or a compiled one with `py_func`.
         types: One entry for each positional parameter: an `ir.Scalar` or `ir.Array`, a tuple or namedtuple of those, or
-            `Static(object)` for functions, None and strings.
+            what is static: a function, None or a string (or any object, as `Static(object)`).
         name: The name of the result; the function's own where it is None.
 
     Raises:
@@ -68,7 +68,9 @@ def _argument(front: Frontend, name: str, kind: Any, args: list[Value]) -> Any:
         return value
     if isinstance(kind, tuple):
         return rebuild(kind, [_argument(front, f"{name}_{k}", item, args) for k, item in enumerate(kind)])
-    raise ArgumentError("The type of an argument is an ir.Scalar, an ir.Array, a tuple of types or a Static", got={name: kind})
+    if kind is None or isinstance(kind, str) or callable(kind):
+        return Static(kind)
+    raise ArgumentError("An argument is an ir.Scalar, an ir.Array, a tuple of them, or a static object", got={name: kind})
 
 
 def _template(name: str, value: Any, returns: list[Operand]) -> Any:
@@ -76,7 +78,7 @@ def _template(name: str, value: Any, returns: list[Operand]) -> Any:
         return rebuild(value, [_template(name, item, returns) for item in value])
     if isinstance(value, Static) and value.object is None:
         return None
-    if not isinstance(value, Value | Const):
+    if not isinstance(value, Value | Const) or value.type.dtype.kind == "V":
         raise UnsupportedError(
             "A loop function returns numbers, arrays and tuples of them", got={"function": name, "returned": describe(value)}
         )

@@ -949,3 +949,16 @@ def arrays_whose_dtype_is_settled_late(x):
             a = np.full(3, s)
         s += x[i]
     return a, s
+
+
+RECORDS = np.array([(1.5, 2, -0.5), (0.5, 0, 2.0), (-1.0, 1, 4.0)], dtype=[("mass", "f8"), ("kind", "i8"), ("x", "f4")])
+
+
+@case(RECORDS.view(np.recarray), V)
+def records(r, y):
+    s = 0.0
+    for i in range(r.size):
+        s += r[i].mass * y[r[i].kind] + r[i]["x"]
+    for one in r[1:]:
+        s *= one.mass
+    return s, r["mass"] * y[:3], r.x.sum(), r["kind"].copy()
