@@ -11,7 +11,7 @@ import numpy as np
 
 from fnad.errors import DTypeError
 from fnad.loops import arrays, makers, operators, products, reductions
-from fnad.loops.arrays import array_of, arrayish, materialise
+from fnad.loops.arrays import array_of, arrayish, lazy, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_tuple
 from fnad.loops.ir import Const, Value
 from fnad.loops.source import Static
