@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.errors import ArgumentError, UnsupportedError
-from fnad.loops import operators
+from fnad.errors import ArgumentError, DTypeError, UnsupportedError
 from fnad.loops.arrays import materialise
-from fnad.loops.builder import is_tuple
+from fnad.loops.builder import is_scalar, is_tuple
 from fnad.loops.cleanup import clean, written
 from fnad.loops.expressions import Frame, Pending
 from fnad.loops.ir import Array, Const, Function, Operand, Scalar, Value
@@ -149,7 +149,7 @@ class Frontend(Statements):
 
     def call_user(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         if getattr(target, "derivative_rule", None) is not None:
-            return self._opaque(target, args)
+            return self._opaque(target, args, keywords)
         if not hasattr(target, "py_func"):
             self.fail(
                 f"The function {getattr(target, '__name__', target)} cannot be differentiated inside a loop function",
@@ -158,10 +158,23 @@ class Frontend(Statements):
         source = parse(target.py_func)
         return self.inline(source.node, source, None, args, keywords)
 
-    def _opaque(self, target: Any, args: list[Any]) -> Any:
-        for x in args:
-            operators.check_numbers(self, x)
-        return self.emit("opaque", [materialise(self, x) for x in args], Scalar(np.dtype(np.float64)), function=target)
+    def _opaque(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Operand:
+        """A call of a compiled function of numbers whose derivative is registered."""
+        try:
+            bound = inspect.signature(getattr(target, "py_func", target)).bind(*args, **keywords)
+        except TypeError as error:
+            self.fail(f"{target.__name__} is called with arguments that it does not have", got={"because": str(error)}, kind=ArgumentError)
+        bound.apply_defaults()
+        given = [x if isinstance(x, Value | Const) else self.lift(x) for x in bound.args]
+        for x in given:
+            if not is_scalar(x):
+                self.fail(
+                    "A function with a registered derivative takes numbers",
+                    got={"argument": describe(x)},
+                    fix="call it for each element in a loop",
+                    kind=DTypeError,
+                )
+        return self.emit("opaque", given, Scalar(np.dtype(np.float64)), function=target)
 
     def inline(
         self, node: ast.FunctionDef | ast.Lambda, source: Source, parent: Frame | None, args: list[Any], keywords: dict[str, Any]

@@ -962,3 +962,14 @@ def records(r, y):
     for one in r[1:]:
         s *= one.mass
     return s, r["mass"] * y[:3], r.x.sum(), r["kind"].copy()
+
+
+class Point(namedtuple("Point", "x y", defaults=(1.5,))):
+    pass
+
+
+@case(V)
+def namedtuple_with_a_default(x):
+    p = Point(x[0])
+    q = Point(y=x[1], x=2.0)
+    return p.x * p.y + q.x * q.y, Params(*(x[0], x[1])).spring

@@ -396,3 +396,21 @@ def test_static_arguments():
         built = build(f, [*statics, ir_type(1.0)])
         assert [op.kind for op in built.body.items] == ["exp", "exp"]
         assert len(built.args) == 1
+
+
+def test_functions_with_a_registered_derivative_are_called():
+    def known(x, y=2.0):
+        return x * y
+
+    known.py_func, known.derivative_rule = known, "a rule"
+
+    def f(x):
+        return known(x) + known(y=x, x=1.0)
+
+    built = build(f, [ir_type(1.0)])
+    first, second, _ = built.body.items
+    assert [first.kind, second.kind] == ["opaque", "opaque"]
+    assert first.attrs["function"] is known
+    assert [x.value for x in (first.args[1], second.args[0])] == [2.0, 1.0]
+    with pytest.raises(DTypeError, match="takes numbers"):
+        build(f, [ir_type(V)])
