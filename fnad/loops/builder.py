@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fnad.errors import DTypeError, FnadError, UnsupportedError
-from fnad.loops.ir import BOOL, INT, Array, Block, Const, For, If, Item, Op, Operand, Scalar, Type, Value
+from fnad.loops.ir import BOOL, INT, Array, Block, Const, For, If, Item, Op, Operand, Scalar, Type, Value, While
 from fnad.loops.source import Source, error_at
 
 Root = tuple[Any, ...]
@@ -54,6 +54,12 @@ def is_array(x: Any) -> bool:
 
 def is_scalar(x: Any) -> bool:
     return isinstance(x, Const) or (isinstance(x, Value) and isinstance(x.type, Scalar))
+
+
+class Items(tuple[Any, ...]):
+    """A list display: like a tuple where it may stand, but no index and no result."""
+
+    __slots__ = ()
 
 
 def is_tuple(x: Any) -> bool:
@@ -391,6 +397,19 @@ class Builder:
             yields = list(body(iv, list(params)))
         results = [self.value(p.type, "acc") for p in params]
         self.add(For(iv, const(0) if lo is None else lo, size, const(1), block, params, list(inits), yields, results, line=self.line))
+        return list(results)
+
+    def repeat(
+        self, head: Callable[[list[Operand]], Operand], body: Callable[[list[Operand]], list[Operand]], inits: Sequence[Operand]
+    ) -> list[Operand]:
+        """`while head(versions): versions = body(versions)`, of scalars; returns the last versions."""
+        params = [self.value(x.type, "acc") for x in inits]
+        with self.inside(Block()) as first:
+            condition = head(list(params))
+        with self.inside(Block()) as block:
+            yields = body(list(params))
+        results = [self.value(p.type, "acc") for p in params]
+        self.add(While(first, condition, block, params, list(inits), yields, results, self.value(INT, "count"), line=self.line))
         return list(results)
 
     def nest(

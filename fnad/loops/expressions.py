@@ -13,7 +13,7 @@ import numpy as np
 from fnad.errors import DTypeError
 from fnad.loops import calls, indexing, makers, operators, products, sequences
 from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
-from fnad.loops.builder import Builder, NotNumeric, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.builder import Builder, Items, NotNumeric, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.ir import BOOL, INT, Array, Block, Const, If, Operand, Value
 from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, measure, outline, rebuild, types, unify
 from fnad.loops.picking import Slice
@@ -151,7 +151,7 @@ class Expressions(Builder):
         return tuple(self.spread(node.elts))
 
     def eval_List(self, node: ast.List) -> Any:
-        return tuple(self.spread(node.elts))
+        return Items(self.spread(node.elts))
 
     def spread(self, nodes: Sequence[ast.expr]) -> list[Any]:
         """The values of expressions, with starred ones taken apart."""
@@ -373,27 +373,33 @@ class Expressions(Builder):
     def _pair(self, op: ast.cmpop, x: Any, y: Any) -> Any:
         if isinstance(op, ast.In | ast.NotIn):
             return self._contains(x, y, isinstance(op, ast.In))
-        if isinstance(x, Static) or isinstance(y, Static) or is_tuple(x) or is_tuple(y):
-            equal = self._same(x, y)
-            return const(equal if isinstance(op, ast.Is | ast.Eq) else not equal)
+        if isinstance(op, ast.Eq | ast.NotEq) and is_tuple(x) and is_tuple(y):
+            equal = self._equal_tuples(x, y)
+            return equal if isinstance(op, ast.Eq) else self.scalar("not", equal)
+        if isinstance(x, Static) or isinstance(y, Static):
+            same = self._same(x, y)
+            return const(same if isinstance(op, ast.Is | ast.Eq) else not same)
         kind = operators.COMPARED.get(type(op))
         if kind is None:
             self.fail("`is` compares objects; in a loop function only with None", fix="use ==")
         return operators.binary(self, kind, x, y)
 
     def _same(self, x: Any, y: Any) -> bool:
-        if is_tuple(x) and is_tuple(y):
-            return len(x) == len(y) and all(self._same(a, b) for a, b in zip(x, y, strict=True))
-        if isinstance(x, Static) and isinstance(y, Static):
-            try:
-                return bool(x.object is y.object or x.object == y.object)
-            except TypeError:
-                return False
-        if isinstance(x, Const) and isinstance(y, Const):
-            return bool(x.value == y.value)
-        if isinstance(x, Static) or isinstance(y, Static):
+        """Whether two objects, of which at least one is static, are the same."""
+        if not isinstance(x, Static) or not isinstance(y, Static):
             return False
-        return self.fail("Tuples are compared that are not known when the function is compiled", fix="compare their items")
+        try:
+            return bool(x.object is y.object or x.object == y.object)
+        except TypeError:
+            return False
+
+    def _equal_tuples(self, x: tuple[Any, ...], y: tuple[Any, ...]) -> Operand:
+        if len(x) != len(y):
+            return const(False)
+        pairs = [self._pair(ast.Eq(), a, b) for a, b in zip(x, y, strict=True)]
+        if not all(map(is_scalar, pairs)):
+            self.fail("Tuples of arrays are compared", fix="use np.all(a == b) for each pair")
+        return self.all(*pairs)
 
     def _contains(self, x: Any, items: Any, wanted: bool) -> Any:
         if not is_tuple(items):

@@ -11,7 +11,7 @@ import numpy as np
 
 from fnad.errors import ArgumentError, DTypeError, UnsupportedError
 from fnad.loops.arrays import materialise
-from fnad.loops.builder import is_scalar, is_tuple
+from fnad.loops.builder import Items, is_scalar, is_tuple
 from fnad.loops.cleanup import clean, written
 from fnad.loops.expressions import Frame, Pending
 from fnad.loops.ir import Array, Const, Function, Operand, Scalar, Value
@@ -74,7 +74,7 @@ def _argument(front: Frontend, name: str, kind: Any, args: list[Value]) -> Any:
 
 
 def _template(name: str, value: Any, returns: list[Operand]) -> Any:
-    if is_tuple(value):
+    if is_tuple(value) and not isinstance(value, Items):
         return rebuild(value, [_template(name, item, returns) for item in value])
     if isinstance(value, Static) and value.object is None:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 from fnad.errors import DTypeError, ShapeError
 from fnad.loops import picking
 from fnad.loops.arrays import Lazy, arrayish, dtype_of_any, lazy, made, materialise, store_into
-from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.builder import Builder, Items, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.ir import Operand, Value
 from fnad.loops.picking import FULL, Slice, view_of
 from fnad.loops.source import Static
@@ -16,6 +16,8 @@ from fnad.loops.source import Static
 
 def _items(b: Builder, rank: int, index: Any) -> list[Any]:
     """The index as one item per axis of the array, and None for a new axis."""
+    if isinstance(index, Items):
+        b.fail("A list is no index", fix="use np.array([...]) for several elements, commas for several axes")
     items = list(index) if is_tuple(index) else [index]
     items = [None if isinstance(i, Static) and i.object is None else i for i in items]
     for i in items:

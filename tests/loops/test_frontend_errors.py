@@ -335,6 +335,23 @@ def arithmetic_of_records(r):
     return r * 2
 
 
+@refused(UnsupportedError, "A list is no index", "x[[0, 1]]", M)
+def list_as_an_index(x):
+    return x[[0, 1]]
+
+
+@refused(UnsupportedError, "returns numbers, arrays and tuples", None, 1.0)
+def returns_a_list(x):
+    return [x, x]
+
+
+@refused(UnsupportedError, "attribute append of a list", "y.append", 1.0)
+def list_that_grows(x):
+    y = [x]
+    y.append(x)
+    return y[0]
+
+
 @pytest.mark.parametrize(("f", "args", "error", "rule", "marked"), CASES)
 def test_refused(f, args, error, rule, marked):
     with pytest.raises(FnadError) as caught:
