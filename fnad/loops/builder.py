@@ -308,6 +308,21 @@ class Builder:
         self.measure(out, self.shape(x))
         return self._same_memory(out, x)
 
+    def is_contiguous(self, x: Value) -> bool:
+        """Whether an array is not known to have gaps, or another order than C."""
+        maker = self.makers.get(x)
+        if maker is None or maker.kind not in ("view", "transpose", "field"):
+            return True
+        base = maker.args[0]
+        if maker.kind != "view" or not isinstance(base, Value) or not self.is_contiguous(base):
+            return maker.kind == "transpose" and x.type.ndim == 1  # type: ignore[union-attr]
+        bounds = list(maker.args[1:])
+        parts = [[bounds.pop(0) for _ in range(1 if letter == "i" else 3)] for letter in maker.attrs["axes"]]
+        while parts and len(parts[0]) == 1:
+            parts.pop(0)
+        steps = [part[2] for part in parts[:1] if len(part) == 3]
+        return not any(steps) and all(part == [None, None, None] for part in parts[1:])
+
     def reshape(self, x: Value, sizes: Sequence[Operand]) -> Value:
         out = self.emit("reshape", (x, *sizes), Array(dtype_of(x), len(sizes)))
         self.shapes[out] = list(sizes)

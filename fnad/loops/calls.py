@@ -184,7 +184,8 @@ def _divmod(b: Builder, x: Any, y: Any) -> Any:
 
 
 def _reshape(b: Builder, x: Any, *shape: Any) -> Any:
-    x = materialise(b, x)
+    x = materialise(b, array_of(b, x) if not arrayish(x) else x)
+    x = x if b.is_contiguous(x) else b.copy(x)
     sizes = sizes_of(b, shape[0] if len(shape) == 1 else tuple(shape))
     unknown = [k for k, s in enumerate(sizes) if isinstance(s, Const) and s.value == -1]
     if unknown:

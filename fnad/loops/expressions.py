@@ -164,13 +164,27 @@ class Expressions(Builder):
                 out += items
             else:
                 out.append(self.evaluate(node))
-            if any(isinstance(x, Lazy) for x in out) and any(map(self._calls_user_code, nodes[k + 1 :])):
+            if any(isinstance(x, Lazy) for x in out) and any(map(self._may_write, nodes[k + 1 :])):
                 out = [materialise(self, x) for x in out]
         return out
 
-    def _calls_user_code(self, node: ast.AST) -> bool:
-        """Whether an expression may change arrays (by calling a function that does)."""
-        return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) for n in ast.walk(node))
+    def _may_write(self, node: ast.AST) -> bool:
+        """Whether an expression may change arrays: by calling a function of the user's, or `fill`."""
+        functions = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+        return any(self._is_users(f) or (isinstance(f, ast.Attribute) and f.attr == "fill") for f in functions)
+
+    def _is_users(self, node: ast.expr) -> bool:
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id in self.frame.env:
+            return isinstance(node, ast.Name)
+        try:
+            found = self.frame.source.lookup(root.id)
+        except (KeyError, ValueError):
+            return True
+        home = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
+        return (home or "").split(".")[0] not in ("builtins", "numpy", "math", "operator")
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
         """A list that becomes an array; one over a tuple is a tuple."""

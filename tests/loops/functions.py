@@ -1056,3 +1056,32 @@ def rows_are_swapped(b, A):
         A[4 - i, :] = row
     A[0, :], A[1, :] = A[1, :].copy(), A[0, :].copy()
     return A @ b
+
+
+@helper
+def doubles_in_place(x):
+    x *= 2.0
+    return x.sum()
+
+
+@case(V)
+def order_of_evaluation(x):
+    y = x.copy()
+    a = y * 3.0 + doubles_in_place(y)
+    y[0] += doubles_in_place(y)
+    b = y[1] + doubles_in_place(y) * y[1]
+    y[:2] += doubles_in_place(y)
+    y[y > 1] -= doubles_in_place(y)
+    return a, y, b, (y * 2.0, doubles_in_place(y))
+
+
+@case(M)
+def reshaped_views(x):
+    a = x.T.reshape(20)
+    b = x[:, 1:3].ravel()
+    c = x.copy()
+    d = c[1:3].reshape(10)
+    d[0] = 9.0
+    e = c[2].reshape((5, 1))
+    e[1, 0] = -9.0
+    return a, b, c, x[::2].flatten(), x[1:, 2].reshape((3, 1))
