@@ -2,6 +2,7 @@
 
 # ruff: noqa: F821, F841, RET503, RET504  (they are written as users write)
 import math
+import runpy
 
 import numpy as np
 import pytest
@@ -431,3 +432,15 @@ def test_functions_with_a_registered_derivative_are_called():
     assert [x.value for x in (first.args[1], second.args[0])] == [2.0, 1.0]
     with pytest.raises(DTypeError, match="takes numbers"):
         build(f, [ir_type(V)])
+
+
+def test_a_file_that_has_changed(tmp_path):
+    path = tmp_path / "changing.py"
+    text = "def outer(a):\n    def f(x):\n        return x * a\n    return f\n"
+    path.write_text(text)
+    f = runpy.run_path(str(path))["outer"](2.0)
+    path.write_text(text.replace("x * a", "x + a"))
+    with pytest.raises(UnsupportedError, match="if the file has changed"):
+        build(f, [ir_type(1.0)])
+    path.write_text(text + "\n\nlater = 1\n")
+    assert build(f, [ir_type(1.0)]).body.items[0].kind == "mul"
