@@ -14,7 +14,7 @@ from fnad.loops.ir import Array, Block, Const, For, Function, If, Item, Op, Oper
 from fnad.loops.scalars import rule
 
 FRESH = frozenset({"alloc", "copy", "dot"})
-VIEWS = frozenset({"view", "transpose", "reshape"})
+VIEWS = frozenset({"view", "transpose", "reshape", "field"})
 
 
 class Join(NamedTuple):
@@ -65,7 +65,7 @@ class Memory:
 
     def _views(self) -> set[Value]:
         """The arrays that may not be stored as a whole, entry after entry."""
-        found = {i.out for i in self.items if isinstance(i, Op) and i.kind in ("view", "transpose") and i.out is not None}
+        found = {i.out for i in self.items if isinstance(i, Op) and i.kind in ("view", "transpose", "field") and i.out is not None}
         size = -1
         while len(found) != size:
             size = len(found)

@@ -88,7 +88,7 @@ def lazy(b: Builder, x: Any) -> Lazy:
 
 def array_of(b: Builder, x: Any, ndim: int | None = None) -> Lazy:
     """An argument that must be an array (of a rank)."""
-    if not arrayish(x) or ndim not in (None, x.type.ndim):
+    if not arrayish(x) or ndim not in (None, x.type.ndim) or x.type.dtype.kind == "V":
         raise NotNumeric(x, "an array" if ndim is None else ["", "a vector", "a matrix"][ndim])
     return lazy(b, x)
 

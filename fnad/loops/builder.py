@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from fnad.errors import DTypeError, FnadError, UnsupportedError
 from fnad.loops.emit import Names
-from fnad.loops.ir import BOOL, INT, Array, Block, Const, For, If, Item, Op, Operand, Scalar, Type, Value
+from fnad.loops.ir import BOOL, INT, Array, Block, Const, For, If, Item, Op, Operand, Scalar, Type, Value, While
 from fnad.loops.source import Source, error_at
 
 Root = tuple[Any, ...]
@@ -55,6 +55,12 @@ def is_array(x: Any) -> bool:
 
 def is_scalar(x: Any) -> bool:
     return isinstance(x, Const) or (isinstance(x, Value) and isinstance(x.type, Scalar))
+
+
+class Items(tuple[Any, ...]):
+    """A list display: like a tuple where it may stand, but no index and no result."""
+
+    __slots__ = ()
 
 
 def is_tuple(x: Any) -> bool:
@@ -299,6 +305,34 @@ class Builder:
         self.measure(out, [self.dim(x, k) for k in axes])
         return self._same_memory(out, x)
 
+    def field(self, x: Value, name: str) -> Value:
+        """A view of one field of an array of records."""
+        known: Mapping[str, Any] = dtype_of(x).fields or {}
+        if name not in known:
+            self.fail(f"The records have no field {name}", got={"fields": ", ".join(known) or "none"})
+        dtype = known[name][0]
+        if dtype.kind not in "biufc":
+            self.fail(f"The field {name} is not a number", got={"type": dtype}, fix="use one field for each number", kind=DTypeError)
+        rank = x.type.ndim  # type: ignore[union-attr]
+        out = self._shared(("field", x, name), lambda: self.emit("field", (x,), Array(dtype, rank), name, field=name))
+        self.measure(out, self.shape(x))
+        return self._same_memory(out, x)
+
+    def is_contiguous(self, x: Value) -> bool:
+        """Whether an array is not known to have gaps, or another order than C."""
+        maker = self.makers.get(x)
+        if maker is None or maker.kind not in ("view", "transpose", "field"):
+            return True
+        base = maker.args[0]
+        if maker.kind != "view" or not isinstance(base, Value) or not self.is_contiguous(base):
+            return maker.kind == "transpose" and x.type.ndim == 1  # type: ignore[union-attr]
+        bounds = list(maker.args[1:])
+        parts = [[bounds.pop(0) for _ in range(1 if letter == "i" else 3)] for letter in maker.attrs["axes"]]
+        while parts and len(parts[0]) == 1:
+            parts.pop(0)
+        steps = [part[2] for part in parts[:1] if len(part) == 3]
+        return not any(steps) and all(part == [None, None, None] for part in parts[1:])
+
     def reshape(self, x: Value, sizes: Sequence[Operand]) -> Value:
         out = self.emit("reshape", (x, *sizes), Array(dtype_of(x), len(sizes)))
         self.shapes[out] = list(sizes)
@@ -388,6 +422,19 @@ class Builder:
             yields = list(body(iv, list(params)))
         results = [self.value(p.type, "acc") for p in params]
         self.add(For(iv, const(0) if lo is None else lo, size, const(1), block, params, list(inits), yields, results, line=self.line))
+        return list(results)
+
+    def repeat(
+        self, head: Callable[[list[Operand]], Operand], body: Callable[[list[Operand]], list[Operand]], inits: Sequence[Operand]
+    ) -> list[Operand]:
+        """`while head(versions): versions = body(versions)`, of scalars; returns the last versions."""
+        params = [self.value(x.type, "acc") for x in inits]
+        with self.inside(Block()) as first:
+            condition = head(list(params))
+        with self.inside(Block()) as block:
+            yields = body(list(params))
+        results = [self.value(p.type, "acc") for p in params]
+        self.add(While(first, condition, block, params, list(inits), yields, results, self.value(INT, "count"), line=self.line))
         return list(results)
 
     def nest(

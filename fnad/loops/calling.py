@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Hashable
 from typing import Any
 
+from fnad.errors import ArgumentError
 from fnad.loops import calls, sequences
 from fnad.loops.expressions import Bound, Expressions, Frame, Local
 from fnad.loops.joins import describe
@@ -35,24 +37,26 @@ class Calling(Expressions):
         if not isinstance(function, Static):
             self.fail("Only a function can be called", got={"value": describe(function)})
         target = function.object
-        try:
-            handler = calls.HANDLERS.get(target)
-        except TypeError:
-            handler = None
+        handler = calls.HANDLERS.get(target) if isinstance(target, Hashable) else None
         if handler is not None:
             return self._handled(handler, getattr(target, "__name__", "the function"), args, keywords)
         if isinstance(target, Local):
             return self.inline(target.node, target.frame.source, target.frame, args, keywords)
-        special = sequences.SPECIAL.get(getattr(target, "__name__", ""))
-        if (
-            special is not None
-            and not hasattr(target, "py_func")
-            and getattr(target, "__module__", "").split(".")[0] in ("builtins", "numba", "numpy", "fnad")
-        ):
-            return special(self, *args)
+        special = _special(target)
+        if special is not None:
+            return self._handled(special, target.__name__, args, keywords)
         if isinstance(target, type) and issubclass(target, tuple) and hasattr(target, "_fields"):
-            return target(*args, **keywords)
+            return self._namedtuple(target, args, keywords)
         return self.call_user(target, args, keywords)
+
+    def _namedtuple(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        try:
+            bound = inspect.signature(target).bind(*args, **keywords)
+        except TypeError as error:
+            self.fail(f"{target.__name__} has other fields", got={"because": str(error)}, kind=ArgumentError)
+        bound.apply_defaults()
+        given = set(map(id, [*args, *keywords.values()]))
+        return target(*[x if id(x) in given else self.lift(x) for x in bound.args])
 
     def _handled(self, handler: Handler, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
         try:
@@ -68,3 +72,11 @@ class Calling(Expressions):
         self, node: ast.FunctionDef | ast.Lambda, source: Source, parent: Frame | None, args: list[Any], keywords: dict[str, Any]
     ) -> Any:
         raise NotImplementedError
+
+
+def _special(target: Any) -> Handler | None:
+    """What `range`, `enumerate` and the like become, whichever library they are from."""
+    home = (getattr(target, "__module__", None) or "").split(".")[0]
+    if hasattr(target, "py_func") or home not in ("builtins", "numba", "numpy", "fnad"):
+        return None
+    return sequences.SPECIAL.get(getattr(target, "__name__", ""))

@@ -11,9 +11,9 @@ import numpy as np
 
 from fnad.errors import DTypeError
 from fnad.loops import arrays, makers, operators, products, reductions
-from fnad.loops.arrays import array_of, arrayish, materialise
-from fnad.loops.builder import Builder, const, dtype_of, is_tuple
-from fnad.loops.ir import Const, Value
+from fnad.loops.arrays import array_of, arrayish, lazy, materialise
+from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.ir import Const, Operand, Value
 from fnad.loops.source import Static
 from fnad.loops.tables import Handler, Table, count, dtype_from, is_none, sizes_of
 
@@ -82,6 +82,35 @@ def _where(b: Builder, condition: Any, x: Any, y: Any) -> Any:
     return operators.where(b, condition, x, y)
 
 
+@HANDLERS.of(np.isclose)
+def _isclose(b: Builder, x: Any, y: Any, rtol: Any = None, atol: Any = None) -> Any:
+    slack = operators.binary(b, "mul", const(1e-5) if rtol is None else rtol, operators.function(b, "fabs", y))
+    limit = operators.binary(b, "add", const(1e-8) if atol is None else atol, slack)
+    near = operators.binary(b, "le", operators.function(b, "fabs", operators.binary(b, "sub", x, y)), limit)
+    return operators.logical(b, "or", operators.binary(b, "eq", x, y), near)
+
+
+@HANDLERS.of(np.searchsorted)
+def _searchsorted(b: Builder, x: Any, value: Any, side: Any = None) -> Any:
+    """Bisection for one number."""
+    x = array_of(b, materialise(b, x), 1)
+    right = isinstance(side, Static) and side.object == "right"
+    if not is_scalar(value):
+        b.fail("np.searchsorted of several values", fix="loop over them")
+
+    def head(bounds: list[Operand]) -> Operand:
+        return b.scalar("lt", bounds[0], bounds[1])
+
+    def body(bounds: list[Operand]) -> list[Operand]:
+        low, high = bounds
+        middle = b.scalar("floordiv", b.scalar("add", low, high, dtype=np.int64), const(2), dtype=np.int64)
+        behind = operators.binary(b, "le" if right else "lt", x.element([middle]), value)
+        after = b.scalar("add", middle, const(1), dtype=np.int64)
+        return [b.scalar("select", behind, after, low, dtype=np.int64), b.scalar("select", behind, high, middle, dtype=np.int64)]
+
+    return b.repeat(head, body, [const(0), x.sizes[0]])[0]
+
+
 @HANDLERS.of(np.clip)
 def _clip(b: Builder, x: Any, low: Any, high: Any) -> Any:
     x = x if is_none(low) else operators.function(b, "maximum", x, low)
@@ -114,7 +143,7 @@ def _len(b: Builder, x: Any) -> Any:
         return const(len(x))
     if not arrayish(x):
         b.fail("len() is for arrays and tuples", kind=DTypeError)
-    return array_of(b, x).sizes[0]
+    return lazy(b, x).sizes[0]
 
 
 # conversions
@@ -155,7 +184,8 @@ def _divmod(b: Builder, x: Any, y: Any) -> Any:
 
 
 def _reshape(b: Builder, x: Any, *shape: Any) -> Any:
-    x = materialise(b, x)
+    x = materialise(b, array_of(b, x) if not arrayish(x) else x)
+    x = x if b.is_contiguous(x) else b.copy(x)
     sizes = sizes_of(b, shape[0] if len(shape) == 1 else tuple(shape))
     unknown = [k for k, s in enumerate(sizes) if isinstance(s, Const) and s.value == -1]
     if unknown:

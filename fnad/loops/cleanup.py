@@ -161,7 +161,7 @@ def written(function: Function) -> frozenset[Value]:
 def _flow(item: Item, origins: dict[Value, set[Value]]) -> None:
     pairs: list[tuple[Value, Operand | None]] = []
     if isinstance(item, Op):
-        if item.kind in ("view", "transpose", "reshape") and item.out is not None:
+        if item.kind in ("view", "transpose", "reshape", "field") and item.out is not None:
             pairs.append((item.out, item.args[0]))
     elif isinstance(item, If):
         pairs += [*zip(item.results, item.then_yields, strict=True), *zip(item.results, item.else_yields, strict=True)]

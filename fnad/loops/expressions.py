@@ -13,7 +13,7 @@ import numpy as np
 from fnad.errors import DTypeError
 from fnad.loops import calls, indexing, makers, operators, products, sequences
 from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
-from fnad.loops.builder import Builder, NotNumeric, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.builder import Builder, Items, NotNumeric, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.ir import BOOL, INT, Array, Block, Const, If, Operand, Value
 from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, measure, outline, rebuild, types, unify
 from fnad.loops.picking import Slice
@@ -151,7 +151,7 @@ class Expressions(Builder):
         return tuple(self.spread(node.elts))
 
     def eval_List(self, node: ast.List) -> Any:
-        return tuple(self.spread(node.elts))
+        return Items(self.spread(node.elts))
 
     def spread(self, nodes: Sequence[ast.expr]) -> list[Any]:
         """The values of expressions, with starred ones taken apart."""
@@ -164,13 +164,27 @@ class Expressions(Builder):
                 out += items
             else:
                 out.append(self.evaluate(node))
-            if any(isinstance(x, Lazy) for x in out) and any(map(self._calls_user_code, nodes[k + 1 :])):
+            if any(isinstance(x, Lazy) for x in out) and any(map(self._may_write, nodes[k + 1 :])):
                 out = [materialise(self, x) for x in out]
         return out
 
-    def _calls_user_code(self, node: ast.AST) -> bool:
-        """Whether an expression may change arrays (by calling a function that does)."""
-        return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) for n in ast.walk(node))
+    def _may_write(self, node: ast.AST) -> bool:
+        """Whether an expression may change arrays: by calling a function of the user's, or `fill`."""
+        functions = [n.func for n in ast.walk(node) if isinstance(n, ast.Call)]
+        return any(self._is_users(f) or (isinstance(f, ast.Attribute) and f.attr == "fill") for f in functions)
+
+    def _is_users(self, node: ast.expr) -> bool:
+        root = node
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name) or root.id in self.frame.env:
+            return isinstance(node, ast.Name)
+        try:
+            found = self.frame.source.lookup(root.id)
+        except (KeyError, ValueError):
+            return True
+        home = found.__name__ if isinstance(found, ModuleType) else getattr(found, "__module__", None)
+        return (home or "").split(".")[0] not in ("builtins", "numpy", "math", "operator")
 
     def eval_ListComp(self, node: ast.ListComp) -> Any:
         """A list that becomes an array; one over a tuple is a tuple."""
@@ -233,6 +247,8 @@ class Expressions(Builder):
         owner, index = self.evaluate(node.value), self.evaluate(node.slice)
         if is_tuple(owner):
             return self._item_of_tuple(owner, index)
+        if isinstance(owner, indexing.Record) and isinstance(index, Static) and isinstance(index.object, str):
+            return owner.field(self, index.object)
         if not arrayish(owner):
             self.fail("Only arrays and tuples can be indexed", got={"value": describe(owner)}, kind=DTypeError)
         return indexing.read(self, owner, index)
@@ -277,6 +293,8 @@ class Expressions(Builder):
         elif is_tuple(owner):
             if name in getattr(owner, "_fields", ()):
                 return getattr(owner, name)
+        elif isinstance(owner, indexing.Record):
+            return owner.field(self, name)
         elif arrayish(owner):
             return self._of_array(owner, name)
         elif is_scalar(owner) and name in ("real", "imag"):
@@ -298,6 +316,8 @@ class Expressions(Builder):
             return calls.METHODS["transpose"](self, x)
         if name in ("real", "imag"):
             return operators.function(self, name, x)
+        if name in (x.type.dtype.fields or {}):
+            return self.field(x, name)
         if name in calls.METHODS:
             return Bound(x, name)
         return self.fail(f"The attribute {name} of an array is not supported in a differentiable loop function")
@@ -367,27 +387,33 @@ class Expressions(Builder):
     def _pair(self, op: ast.cmpop, x: Any, y: Any) -> Any:
         if isinstance(op, ast.In | ast.NotIn):
             return self._contains(x, y, isinstance(op, ast.In))
-        if isinstance(x, Static) or isinstance(y, Static) or is_tuple(x) or is_tuple(y):
-            equal = self._same(x, y)
-            return const(equal if isinstance(op, ast.Is | ast.Eq) else not equal)
+        if isinstance(op, ast.Eq | ast.NotEq) and is_tuple(x) and is_tuple(y):
+            equal = self._equal_tuples(x, y)
+            return equal if isinstance(op, ast.Eq) else self.scalar("not", equal)
+        if isinstance(x, Static) or isinstance(y, Static):
+            same = self._same(x, y)
+            return const(same if isinstance(op, ast.Is | ast.Eq) else not same)
         kind = operators.COMPARED.get(type(op))
         if kind is None:
             self.fail("`is` compares objects; in a loop function only with None", fix="use ==")
         return operators.binary(self, kind, x, y)
 
     def _same(self, x: Any, y: Any) -> bool:
-        if is_tuple(x) and is_tuple(y):
-            return len(x) == len(y) and all(self._same(a, b) for a, b in zip(x, y, strict=True))
-        if isinstance(x, Static) and isinstance(y, Static):
-            try:
-                return bool(x.object is y.object or x.object == y.object)
-            except TypeError:
-                return False
-        if isinstance(x, Const) and isinstance(y, Const):
-            return bool(x.value == y.value)
-        if isinstance(x, Static) or isinstance(y, Static):
+        """Whether two objects, of which at least one is static, are the same."""
+        if not isinstance(x, Static) or not isinstance(y, Static):
             return False
-        return self.fail("Tuples are compared that are not known when the function is compiled", fix="compare their items")
+        try:
+            return bool(x.object is y.object or x.object == y.object)
+        except TypeError:
+            return False
+
+    def _equal_tuples(self, x: tuple[Any, ...], y: tuple[Any, ...]) -> Operand:
+        if len(x) != len(y):
+            return const(False)
+        pairs = [self._pair(ast.Eq(), a, b) for a, b in zip(x, y, strict=True)]
+        if not all(map(is_scalar, pairs)):
+            self.fail("Tuples of arrays are compared", fix="use np.all(a == b) for each pair")
+        return self.all(*pairs)
 
     def _contains(self, x: Any, items: Any, wanted: bool) -> Any:
         if not is_tuple(items):

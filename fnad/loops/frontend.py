@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.errors import ArgumentError, UnsupportedError
-from fnad.loops import operators
+from fnad.errors import ArgumentError, DTypeError, UnsupportedError
 from fnad.loops.arrays import materialise
-from fnad.loops.builder import is_tuple
+from fnad.loops.builder import Items, is_scalar, is_tuple
 from fnad.loops.cleanup import clean, written
 from fnad.loops.expressions import Frame, Pending
 from fnad.loops.ir import Array, Const, Function, Operand, Scalar, Value
@@ -32,7 +32,7 @@ def build(function: Callable[..., Any], types: Sequence[Any], name: str | None =
     Args:
         function: A plain Python function, or a compiled one with `py_func`.
         types: One entry for each positional parameter: an `ir.Scalar` or `ir.Array`, a tuple or namedtuple of those, or
-            `Static(object)` for functions, None and strings.
+            what is static: a function, None or a string (or any object, as `Static(object)`).
         name: The name of the result; the function's own where it is None.
 
     Raises:
@@ -68,15 +68,17 @@ def _argument(front: Frontend, name: str, kind: Any, args: list[Value]) -> Any:
         return value
     if isinstance(kind, tuple):
         return rebuild(kind, [_argument(front, f"{name}_{k}", item, args) for k, item in enumerate(kind)])
-    raise ArgumentError("The type of an argument is an ir.Scalar, an ir.Array, a tuple of types or a Static", got={name: kind})
+    if kind is None or isinstance(kind, str) or callable(kind):
+        return Static(kind)
+    raise ArgumentError("An argument is an ir.Scalar, an ir.Array, a tuple of them, or a static object", got={name: kind})
 
 
 def _template(name: str, value: Any, returns: list[Operand]) -> Any:
-    if is_tuple(value):
+    if is_tuple(value) and not isinstance(value, Items):
         return rebuild(value, [_template(name, item, returns) for item in value])
     if isinstance(value, Static) and value.object is None:
         return None
-    if not isinstance(value, Value | Const):
+    if not isinstance(value, Value | Const) or value.type.dtype.kind == "V":
         raise UnsupportedError(
             "A loop function returns numbers, arrays and tuples of them", got={"function": name, "returned": describe(value)}
         )
@@ -147,7 +149,7 @@ class Frontend(Statements):
 
     def call_user(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         if getattr(target, "derivative_rule", None) is not None:
-            return self._opaque(target, args)
+            return self._opaque(target, args, keywords)
         if not hasattr(target, "py_func"):
             self.fail(
                 f"The function {getattr(target, '__name__', target)} cannot be differentiated inside a loop function",
@@ -156,10 +158,23 @@ class Frontend(Statements):
         source = parse(target.py_func)
         return self.inline(source.node, source, None, args, keywords)
 
-    def _opaque(self, target: Any, args: list[Any]) -> Any:
-        for x in args:
-            operators.check_numbers(self, x)
-        return self.emit("opaque", [materialise(self, x) for x in args], Scalar(np.dtype(np.float64)), function=target)
+    def _opaque(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Operand:
+        """A call of a compiled function of numbers whose derivative is registered."""
+        try:
+            bound = inspect.signature(getattr(target, "py_func", target)).bind(*args, **keywords)
+        except TypeError as error:
+            self.fail(f"{target.__name__} is called with arguments that it does not have", got={"because": str(error)}, kind=ArgumentError)
+        bound.apply_defaults()
+        given = [x if isinstance(x, Value | Const) else self.lift(x) for x in bound.args]
+        for x in given:
+            if not is_scalar(x):
+                self.fail(
+                    "A function with a registered derivative takes numbers",
+                    got={"argument": describe(x)},
+                    fix="call it for each element in a loop",
+                    kind=DTypeError,
+                )
+        return self.emit("opaque", given, Scalar(np.dtype(np.float64)), function=target)
 
     def inline(
         self, node: ast.FunctionDef | ast.Lambda, source: Source, parent: Frame | None, args: list[Any], keywords: dict[str, Any]

@@ -57,7 +57,7 @@ def plain(text: str, name: str, namespace: Mapping[str, Any], keep: bool = False
 def with_imports(text: str, name: str, namespace: Mapping[str, Any]) -> str:
     """The source text of a function `name`, after imports of what it needs, so that it can be read and run alone."""
     found: dict[str, list[str]] = {}
-    missing = []
+    missing: list[str] = []
     for each, thing in sorted(namespace.items()):
         module = getattr(thing, "__module__", None) or ""
         known = getattr(sys.modules.get(module), each, None) is thing

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from fnad.errors import DTypeError, ShapeError
 from fnad.loops import picking
 from fnad.loops.arrays import Lazy, arrayish, dtype_of_any, lazy, made, materialise, store_into
-from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.builder import Builder, Items, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.ir import Operand, Value
 from fnad.loops.picking import FULL, Slice, view_of
 from fnad.loops.source import Static
@@ -15,6 +16,8 @@ from fnad.loops.source import Static
 
 def _items(b: Builder, rank: int, index: Any) -> list[Any]:
     """The index as one item per axis of the array, and None for a new axis."""
+    if isinstance(index, Items):
+        b.fail("A list is no index", fix="use np.array([...]) for several elements, commas for several axes")
     items = list(index) if is_tuple(index) else [index]
     items = [None if isinstance(i, Static) and i.object is None else i for i in items]
     for i in items:
@@ -36,9 +39,22 @@ def _is_dots(i: Any) -> bool:
     return isinstance(i, Static) and i.object is Ellipsis
 
 
+@dataclass(frozen=True)
+class Record:
+    """One record of an array of them, of which a field will be read."""
+
+    array: Value
+    indices: list[Operand]
+
+    def field(self, b: Builder, name: str) -> Operand:
+        return b.load(b.field(self.array, name), self.indices)
+
+
 def read(b: Builder, x: Any, index: Any) -> Any:
     """`x[index]` of an array: an element, a view or an expression."""
     array: Value = materialise(b, x)
+    if isinstance(index, Static) and isinstance(index.object, str):
+        return b.field(array, index.object)
     items = _items(b, array.type.ndim, index)  # type: ignore[union-attr]
     if any(arrayish(i) for i in items):
         return picking.gather(b, array, items)
@@ -46,7 +62,7 @@ def read(b: Builder, x: Any, index: Any) -> Any:
     for i in given:
         _check(b, i)
     if not any(isinstance(i, Slice) or i is None for i in items):
-        return b.load(array, given)
+        return Record(array, given) if dtype_of(array).kind == "V" else b.load(array, given)
     view = view_of(b, array, given)
     if len(given) == len(items):
         return view
@@ -69,6 +85,8 @@ def _with_new_axes(b: Builder, view: Any, items: list[Any]) -> Lazy:
 
 def write(b: Builder, array: Value, index: Any, value: Any) -> None:
     """`array[index] = value`."""
+    if dtype_of(array).kind == "V":
+        b.fail("Arrays of records are read only", fix="keep what changes in arrays of numbers")
     items = _items(b, array.type.ndim, index)  # type: ignore[union-attr]
     if any(arrayish(i) for i in items):
         picking.scatter(b, array, items, value)

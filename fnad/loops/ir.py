@@ -20,6 +20,7 @@ functions are inlined, `continue` and early `return` are branches, and whole-arr
 | `view` | array, bounds ... | a view; attrs `axes`: a letter per axis of the array, see below |
 | `transpose` | an array | a view; attrs `axes` = the permutation |
 | `reshape` | an array, sizes | a view of a contiguous array |
+| `field` | an array of records | a view of the field attrs `field` of each record |
 | `dim` | an array | the size (int64) of its axis attrs `axis` |
 | `trips` | lo, hi, step | the number of iterations of `range(lo, hi, step)` |
 | `dot` | two arrays of rank 1 or 2 | NumPy's `a @ b`: a scalar for two vectors, else a new array |

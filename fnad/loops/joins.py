@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fnad.loops.builder import Builder, const, is_array, is_scalar, is_tuple, same
+from fnad.loops.builder import Builder, Items, const, is_array, is_scalar, is_tuple, same
 from fnad.loops.ir import Array, Operand, Scalar, Type
 from fnad.loops.source import Static
 
@@ -40,7 +40,7 @@ class Leaf:
 def describe(x: Any) -> str:
     """A value, for messages."""
     if is_tuple(x):
-        return f"a tuple ({', '.join(map(describe, x))})"
+        return f"a {'list' if isinstance(x, Items) else 'tuple'} ({', '.join(map(describe, x))})"
     if isinstance(x, Static):
         return "None" if x.object is None else f"the object {getattr(x.object, '__name__', x.object)!s}"
     type = getattr(x, "type", None)

@@ -35,7 +35,7 @@ def floating(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def check_numbers(b: Builder, *operands: Any) -> None:
     for x in operands:
-        if not is_scalar(x) and not arrayish(x):
+        if (not is_scalar(x) and not arrayish(x)) or dtype_of_any(x).kind == "V":
             what = "a tuple" if is_tuple(x) else type(x).__name__
             b.fail("An operand must be a number or an array", got={"operand": what}, kind=DTypeError)
 

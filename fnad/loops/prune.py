@@ -96,7 +96,7 @@ class Pruner:
         if isinstance(item, Op):
             for x in item.args:
                 self._need(x)
-                if item.kind not in ("view", "transpose", "reshape", "dim", "store"):
+                if item.kind not in ("view", "transpose", "reshape", "field", "dim", "store"):
                     self._look(x)
         elif isinstance(item, If):
             self._need(item.condition)

@@ -166,7 +166,7 @@ def _array(op: Op, args: list[Any]) -> Shape:
         return tuple(args)
     if op.kind == "reshape":
         return tuple(args[1:])
-    if op.kind == "copy":
+    if op.kind in ("copy", "field"):
         return tuple(args[0])
     if op.kind == "transpose":
         return tuple(args[0][k] for k in op.attrs["axes"])

@@ -84,17 +84,37 @@ def _tree(file: str, lines: list[str]) -> ast.Module:
 
 
 def _find(tree: ast.Module, code: CodeType) -> ast.FunctionDef | ast.Lambda | None:
+    """The node of a function in the tree of its file; None where the file is no longer what was compiled."""
     spot = next(((line, column) for line, _, column, _ in code.co_positions() if line and column), (0, 0))
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if node.name == code.co_name and first == code.co_firstlineno and _arguments(node) == code.co_varnames[: len(_arguments(node))]:
-                return node
-        elif isinstance(node, ast.Lambda) and code.co_name == "<lambda>" and node.lineno == code.co_firstlineno:
-            body = node.body
-            if _arguments(node) == code.co_varnames[: len(_arguments(node))] and _within(body, spot):
-                return node
+            fits = node.name == code.co_name and first == code.co_firstlineno
+        elif isinstance(node, ast.Lambda):
+            fits = code.co_name == "<lambda>" and node.lineno == code.co_firstlineno and _within(node.body, spot)
+        else:
+            continue
+        if fits and _arguments(node) == code.co_varnames[: len(_arguments(node))] and _is_current(tree, node, code):
+            return node
     return None
+
+
+def _is_current(tree: ast.Module, node: ast.FunctionDef | ast.Lambda, code: CodeType) -> bool:
+    """Whether the text still means what was compiled (test frameworks compile assertions in their own way)."""
+    if any(isinstance(n, ast.Assert) for n in ast.walk(node)):
+        return True
+    todo = [compile(tree, code.co_filename, "exec", dont_inherit=True)]
+    while todo:
+        one = todo.pop()
+        if one.co_name == code.co_name and one.co_firstlineno == code.co_firstlineno and _meaning(one) == _meaning(code):
+            return True
+        todo += [c for c in one.co_consts if isinstance(c, CodeType)]
+    return False
+
+
+def _meaning(code: CodeType) -> tuple[Any, ...]:
+    constants = [c for c in code.co_consts if not isinstance(c, CodeType)]
+    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, repr(constants)
 
 
 def _arguments(node: ast.FunctionDef | ast.Lambda) -> tuple[str, ...]:

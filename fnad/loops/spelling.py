@@ -201,6 +201,7 @@ _OTHERS: Mapping[str, Callable[[Op, list[str]], Expression]] = {
     "view": _view,
     "transpose": _transpose,
     "reshape": _reshape,
+    "field": lambda op, args: Expression(f"{within(args[0], ATOM)}[{op.attrs['field']!r}]"),
     "alloc": _alloc,
     "trips": lambda op, args: Expression(f"len(range({', '.join(args)}))"),
     "dim": lambda op, args: Expression(f"{within(args[0], ATOM)}.shape[{op.attrs['axis']}]"),

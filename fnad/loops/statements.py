@@ -150,12 +150,13 @@ class Statements(Flow):
                 self.frame.env[target.id] = self._kept(new, target.id)
         elif isinstance(target, ast.Subscript):
             owner, index = self._target(target)
-            value = self.evaluate(node.value)
-            if is_scalar(value) and change_masked(self, owner, index, lambda old: self._combine(node.op, old, value)):
-                return
-            old = indexing.read(self, owner, index)
-            new = self._combine(node.op, old, value)
             picked = any(map(arrayish, index if is_tuple(index) else (index,)))
+            if picked and not self._may_write(node.value):
+                value = self.evaluate(node.value)
+                if is_scalar(value) and change_masked(self, owner, index, lambda old: self._combine(node.op, old, value)):
+                    return
+            old = indexing.read(self, owner, index)
+            new = self._combine(node.op, old, self.evaluate(node.value))
             if is_array(old) and not picked:  # a view
                 store_into(self, old, new)
             else:

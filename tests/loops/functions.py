@@ -949,3 +949,139 @@ def arrays_whose_dtype_is_settled_late(x):
             a = np.full(3, s)
         s += x[i]
     return a, s
+
+
+RECORDS = np.array([(1.5, 2, -0.5), (0.5, 0, 2.0), (-1.0, 1, 4.0)], dtype=[("mass", "f8"), ("kind", "i8"), ("x", "f4")])
+
+
+@case(RECORDS.view(np.recarray), V)
+def records(r, y):
+    s = 0.0
+    for i in range(r.size):
+        s += r[i].mass * y[r[i].kind] + r[i]["x"]
+    for one in r[1:]:
+        s *= one.mass
+    return s, r["mass"] * y[:3], r.x.sum(), r["kind"].copy()
+
+
+class Point(namedtuple("Point", "x y", defaults=(1.5,))):
+    pass
+
+
+@case(V)
+def namedtuple_with_a_default(x):
+    p = Point(x[0])
+    q = Point(y=x[1], x=2.0)
+    return p.x * p.y + q.x * q.y, Params(*(x[0], x[1])).spring
+
+
+@case(V, 0.4)
+def while_true_with_return(x, limit):
+    s = 0.0
+    i = 0
+    while True:
+        s += x[i % x.size] ** 2
+        i += 1
+        if s > limit:
+            return s, i
+
+
+@case(M, V, 3)
+def tuples_compared(x, y, n):
+    assert x.shape == (4, 5)
+    s = 0.0
+    if x.shape != y.shape:
+        s += 1
+    if (n, x.shape[1]) == (3, len(y) - 2):
+        s += 10
+    if n in (1, 3) and n not in [4, 5]:
+        s += 100
+    return s
+
+
+@case(np.sort(V), 0.3)
+def search_in_a_sorted_array(x, v):
+    return np.searchsorted(x, v), np.searchsorted(x, x[2], side="right"), np.searchsorted(x, x[2]), np.isclose(x, x[1]).sum()
+
+
+@case(V)
+def interpolation_in_a_table(x):
+    grid = np.linspace(-2.0, 2.0, 9)
+    values = grid**2
+    out = np.empty_like(x)
+    for i in range(x.size):
+        k = min(max(np.searchsorted(grid, x[i]) - 1, 0), grid.size - 2)
+        w = (x[i] - grid[k]) / (grid[k + 1] - grid[k])
+        out[i] = (1 - w) * values[k] + w * values[k + 1]
+    return out
+
+
+@case(rng.random((6, 7)), 0.1, 3)
+def heat_in_a_plane(u, c, steps):
+    u = u.copy()
+    for _ in range(steps):
+        v = u.copy()
+        v[1:-1, 1:-1] = u[1:-1, 1:-1] + c * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+        v[0], v[-1] = v[1], v[-2]
+        v[:, 0] = 0.0
+        u = v
+    return u
+
+
+@case(rng.normal(size=(5, 3)), 0.01, 3)
+def molecular_dynamics(pos, dt, steps):
+    pos = pos.copy()
+    vel = np.zeros(pos.shape, dtype=pos.dtype)
+    for _ in range(steps):
+        force = np.zeros_like(pos)
+        for i in range(pos.shape[0] - 1):
+            for j in range(i + 1, len(pos)):
+                r = pos[i] - pos[j]
+                d2 = np.sum(r**2) + 0.1
+                f = r / d2**2
+                force[i] += f
+                force[j] -= f
+        vel += dt * force
+        pos += dt * vel
+    x, y, z = pos[0]
+    return pos, 0.5 * (vel**2).sum(), x * y - z
+
+
+@case(rng.random(5), rng.random((5, 5)))
+def rows_are_swapped(b, A):
+    A = A.copy()
+    for i in range(2):
+        row = A[i].copy()
+        A[i] = A[4 - i]
+        A[4 - i, :] = row
+    A[0, :], A[1, :] = A[1, :].copy(), A[0, :].copy()
+    return A @ b
+
+
+@helper
+def doubles_in_place(x):
+    x *= 2.0
+    return x.sum()
+
+
+@case(V)
+def order_of_evaluation(x):
+    y = x.copy()
+    a = y * 3.0 + doubles_in_place(y)
+    y[0] += doubles_in_place(y)
+    b = y[1] + doubles_in_place(y) * y[1]
+    y[:2] += doubles_in_place(y)
+    y[y > 1] -= doubles_in_place(y)
+    return a, y, b, (y * 2.0, doubles_in_place(y))
+
+
+@case(M)
+def reshaped_views(x):
+    a = x.T.reshape(20)
+    b = x[:, 1:3].ravel()
+    c = x.copy()
+    d = c[1:3].reshape(10)
+    d[0] = 9.0
+    e = c[2].reshape((5, 1))
+    e[1, 0] = -9.0
+    return a, b, c, x[::2].flatten(), x[1:, 2].reshape((3, 1))

@@ -137,6 +137,9 @@ class Interpreter:
     def apply_dim(self, op, args):
         return args[0].shape[op.attrs["axis"]]
 
+    def apply_field(self, op, args):
+        return args[0][op.attrs["field"]]
+
     def apply_dot(self, op, args):
         return args[0] @ args[1]
 

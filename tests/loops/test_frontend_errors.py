@@ -2,13 +2,14 @@
 
 # ruff: noqa: F821, F841, RET503, RET504  (they are written as users write)
 import math
+import runpy
 
 import numpy as np
 import pytest
 
 from fnad.errors import ArgumentError, DTypeError, FnadError, ShapeError, UnsupportedError
 from fnad.loops.frontend import Static, build
-from tests.loops.functions import TABLE, helper
+from tests.loops.functions import RECORDS, TABLE, helper
 from tests.loops.machine import ir_type
 
 V = np.ones(3)
@@ -319,6 +320,39 @@ def function_into_a_slice(x):
     return y
 
 
+@refused(UnsupportedError, "no field y", "r[0].y", RECORDS)
+def unknown_field(r):
+    return r[0].y
+
+
+@refused(UnsupportedError, "records are read only", "r[0]", RECORDS)
+def write_of_a_record(r):
+    r[0] = 1.0
+    return r
+
+
+@refused(DTypeError, "operand must be a number", "r * 2", RECORDS)
+def arithmetic_of_records(r):
+    return r * 2
+
+
+@refused(UnsupportedError, "A list is no index", "x[[0, 1]]", M)
+def list_as_an_index(x):
+    return x[[0, 1]]
+
+
+@refused(UnsupportedError, "returns numbers, arrays and tuples", None, 1.0)
+def returns_a_list(x):
+    return [x, x]
+
+
+@refused(UnsupportedError, "attribute append of a list", "y.append", 1.0)
+def list_that_grows(x):
+    y = [x]
+    y.append(x)
+    return y[0]
+
+
 @pytest.mark.parametrize(("f", "args", "error", "rule", "marked"), CASES)
 def test_refused(f, args, error, rule, marked):
     with pytest.raises(FnadError) as caught:
@@ -360,8 +394,8 @@ def test_wrong_number_of_types():
 
 
 def test_a_type_that_is_none():
-    with pytest.raises(ArgumentError, match="type of an argument"):
-        build(plain_function, [float])
+    with pytest.raises(ArgumentError, match=r"An argument is an ir\.Scalar"):
+        build(plain_function, [1.0])
 
 
 def test_functions_are_found_by_their_place():
@@ -376,6 +410,37 @@ def test_static_arguments():
             return g(g(x))
         return x
 
-    built = build(f, [Static(np.exp), Static("twice"), Static(None), ir_type(1.0)])
-    assert [op.kind for op in built.body.items] == ["exp", "exp"]
-    assert len(built.args) == 1
+    for statics in ([Static(np.exp), Static("twice"), Static(None)], [np.exp, "twice", None]):
+        built = build(f, [*statics, ir_type(1.0)])
+        assert [op.kind for op in built.body.items] == ["exp", "exp"]
+        assert len(built.args) == 1
+
+
+def test_functions_with_a_registered_derivative_are_called():
+    def known(x, y=2.0):
+        return x * y
+
+    known.py_func, known.derivative_rule = known, "a rule"
+
+    def f(x):
+        return known(x) + known(y=x, x=1.0)
+
+    built = build(f, [ir_type(1.0)])
+    first, second, _ = built.body.items
+    assert [first.kind, second.kind] == ["opaque", "opaque"]
+    assert first.attrs["function"] is known
+    assert [x.value for x in (first.args[1], second.args[0])] == [2.0, 1.0]
+    with pytest.raises(DTypeError, match="takes numbers"):
+        build(f, [ir_type(V)])
+
+
+def test_a_file_that_has_changed(tmp_path):
+    path = tmp_path / "changing.py"
+    text = "def outer(a):\n    def f(x):\n        return x * a\n    return f\n"
+    path.write_text(text)
+    f = runpy.run_path(str(path))["outer"](2.0)
+    path.write_text(text.replace("x * a", "x + a"))
+    with pytest.raises(UnsupportedError, match="if the file has changed"):
+        build(f, [ir_type(1.0)])
+    path.write_text(text + "\n\nlater = 1\n")
+    assert build(f, [ir_type(1.0)]).body.items[0].kind == "mul"
