@@ -85,8 +85,8 @@ class Loop(Primitive):
     def batch(self, args: Sequence[Any], batched: Level, *, program: Program, known: Known, levels: Levels = ()) -> tuple[Any, ...]:
         return tuple(self(*args, program=program, known=known, levels=(tuple(batched), *levels)))
 
-    def lower(self, *avals: Aval, program: Program, known: Known, levels: Levels = ()) -> Native:
-        return Native(lambda: program.address(None, levels))
+    def lower(self, *avals: Aval, program: Program, known: Known, levels: Levels = ()) -> Native | None:
+        return None if program.is_parallel else Native(lambda: program.address(None, levels))
 
 
 class LoopAdjoint(Primitive):
@@ -137,8 +137,8 @@ class LoopAdjoint(Primitive):
     ) -> tuple[Any, ...]:
         return tuple(self(*args, program=program, mode=mode, known=known, levels=(tuple(batched), *levels)))
 
-    def lower(self, *avals: Aval, program: Program, mode: Mode, known: Known, levels: Levels = ()) -> Native:
-        return Native(lambda: program.address(mode, levels))
+    def lower(self, *avals: Aval, program: Program, mode: Mode, known: Known, levels: Levels = ()) -> Native | None:
+        return None if program.is_parallel else Native(lambda: program.address(mode, levels))
 
 
 loop = Loop("loop")

@@ -204,7 +204,12 @@ class Program:
         chosen = {k: v for k, v in self.options.items() if k in ("fastmath", "cache", "boundscheck")}
         if "prange(" in text and self.options.get("parallel"):
             chosen["parallel"] = self.options["parallel"]
-        return {**chosen, "nogil": True, "error_model": "numpy"}
+        return {**chosen, "nogil": not self.is_parallel, "error_model": "numpy"}
+
+    @property
+    def is_parallel(self) -> bool:
+        """Whether it may run on numba's threads: not all of numba's thread pools can be entered by two threads at once."""
+        return bool(self.options.get("parallel"))
 
 
 def behind_addresses(operands: Sequence[int], results: Sequence[int], dtypes: Sequence[np.dtype[Any]], checked: Sequence[int]) -> str:

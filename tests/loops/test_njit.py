@@ -488,6 +488,24 @@ def test_jit_from_several_threads():
             assert all(np.allclose(a, b) for a, b in zip(pool.map(lambda s: g(s * POS, MASS), range(1, 5)), want, strict=True))
 
 
+def test_parallel_loops_from_several_threads():
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numba
+
+    @fnad.njit(parallel=True)
+    def squares(x, c):
+        out = np.empty(x.size)
+        for i in numba.prange(x.size):
+            out[i] = c * x[i] ** 2
+        return out
+
+    g = fnad.jit(fnad.grad(lambda x: np.sum(squares(x, 3.0) * x)))
+    xs = [s * U for s in range(1, 9)]
+    with ThreadPoolExecutor(4) as pool:
+        assert all(np.allclose(a, 9.0 * x**2) for a, x in zip(pool.map(g, xs), xs, strict=True))
+
+
 # -- what is generated -----------------------------------------------------------------------------------------------------
 
 
