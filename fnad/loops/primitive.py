@@ -141,8 +141,8 @@ class LoopAdjoint(Primitive):
         return None if program.is_parallel else Native(lambda: program.address(mode, levels))
 
 
-loop = Loop("loop")
-loop_adjoint = LoopAdjoint("loop_adjoint")
+loop = Loop("loop", register=False)
+loop_adjoint = LoopAdjoint("loop_adjoint", register=False)
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------------
