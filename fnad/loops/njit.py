@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -100,8 +101,11 @@ class LoopFunction:
         program = self._programs.get(key)
         if program is None:
             with _lock:
-                program = self._programs.setdefault(key, Program(lambda: build(self.py_func, key), self.options, self._primal(key)))
+                program = self._programs.setdefault(key, Program(lambda: self._build(key), self.options, self._primal(key)))
         return program
+
+    def _build(self, key: tuple[Any, ...]) -> ir.Function:
+        return build(self.py_func, key, re.sub(r"\W", "_", self.py_func.__name__).strip("_"))  # "<lambda>" is no name
 
     def _primal(self, key: tuple[Any, ...]) -> Callable[[ir.Function], tuple[str, dict[str, Any]]]:
         """What prints the call of this function on the flat leaves of its arguments."""

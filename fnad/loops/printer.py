@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from fnad.loops.folding import Folding, Sharing
-from fnad.loops.ir import Block, Const, For, Function, If, Item, Op, Operand, Value, While, walk
+from fnad.loops.ir import Block, Const, For, Function, If, Item, Op, Operand, Value, While, defined, walk
 from fnad.loops.spelling import AUGMENTED, CHOICE, NOT, Expression, Writer, element, within
 
 
@@ -27,8 +27,17 @@ class Printer(Writer):
     def __init__(self, fn: Function) -> None:
         super().__init__(fn.source[0])
         self.fn = fn
+        self.taken |= {x.name for x in self._variables()}
         self.folding = Folding(fn)
         self.sharing = Sharing(fn, self.folding)
+
+    def _variables(self) -> Iterator[Value]:
+        yield from self.fn.args
+        for item in walk(self.fn.body):
+            yield from defined(item)
+            yield from getattr(item, "params", ())
+            if isinstance(item, For):
+                yield item.iv
 
     def text(self) -> str:
         self.put(f"def {self.fn.name}({', '.join(self.name(a) for a in self.fn.args)}):")

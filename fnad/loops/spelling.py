@@ -5,8 +5,10 @@ An `Expression` is text with its precedence, so that nested ones get the parenth
 
 from __future__ import annotations
 
+import keyword
 import linecache
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -227,6 +229,7 @@ class Writer:
         self.lines: list[str] = []
         self.depth = 0
         self.namespace: dict[str, Any] = {}
+        self.taken: frozenset[str] = RESERVED  # names that stand for something else
         self._commented: set[int] = set()
 
     def put(self, text: str, line: int = 0) -> None:
@@ -258,10 +261,11 @@ class Writer:
 
     def refer(self, thing: Any, name: str) -> Expression:
         """The name under which the source finds an object."""
-        unique, count = name, 0
-        while unique in self.namespace and self.namespace[unique] is not thing:
+        base = re.sub(r"\W", "_", name).strip("_")  # "<lambda>" is no name
+        unique, count = base, 0
+        while self.namespace.get(unique, thing) is not thing or unique in self.taken or keyword.iskeyword(unique):
             count += 1
-            unique = f"{name}_{count}"
+            unique = f"{base}_{count}"
         self.namespace[unique] = thing
         return Expression(unique)
 

@@ -313,6 +313,9 @@ def test_registered_derivatives():
         return n * (n - 1) * x ** (n - 2)
 
     fnad.register_derivative(opaque, slope, None)
+    square = numba.njit(lambda x: x * x)
+    fnad.register_derivative(square, numba.njit(lambda x: 2.0 * x))
+    assert fnad.grad(fnad.njit(lambda lambda_: square(lambda_) * 3.0))(2.0) == 12.0
 
     @fnad.njit
     def f(x):
