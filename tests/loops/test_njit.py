@@ -498,3 +498,19 @@ def test_derivatives_are_cached_on_disk(tmp_path):
     assert second[0] > 0
     assert second[1] == 0
     assert list((tmp_path / "cache").glob("*/loops/total_adjoint_*.py"))
+
+
+@slow_to_compile
+def test_what_is_not_read_again_is_not_on_the_tape():
+    """The sum is divided by an integer: its derivative reads neither, between others that come from the tape."""
+
+    @fnad.njit
+    def f(x):
+        s = 0.0
+        for i in range(x.size - 2):
+            s += x[i : i + 3].max() + np.mean(x[i:])
+        return s
+
+    x, step = np.array([0.1, -0.2, 0.7, 0.3, -0.5, 0.4]), 1e-6
+    want = [(f.py_func(x + step * e) - f.py_func(x - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(fnad.grad(f)(x), want, rtol=1e-8)
