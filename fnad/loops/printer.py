@@ -186,6 +186,8 @@ class Printer(Writer):
             self.put(f"if {self.name(item.stop)}:")
             with self.block():
                 self.put("break")
+        elif item.stop is not None and item.stop.value:
+            self.put("break")
 
     def _while(self, item: While) -> None:
         self._move(item.params, item.inits, item.line)

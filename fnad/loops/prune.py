@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from fnad.loops.ir import Array, Block, For, If, Item, Op, Operand, Value, While, blocks
 
 _VARIABLES = frozenset({"set", "acc"})
-_CHANGES = frozenset({"acc_at", "call", "keep", "push", "rewind"})
+_CHANGES = frozenset({"acc_at", "call", "rewind"})
 
 
 class Pruner:
@@ -65,7 +65,7 @@ class Pruner:
             self.makers[v].append(op)
         if op.kind in _VARIABLES:
             self.makers[op.args[0]].append(op)  # type: ignore[index]
-        elif op.kind in _CHANGES or (op.kind == "raise" and self.raises):
+        elif op.kind in _CHANGES or (op.kind == "push" and "rows" in op.attrs) or (op.kind == "raise" and self.raises):
             first.append(op)
         elif op.kind == "store":
             roots = self.roots(op.args[0])  # type: ignore[arg-type]
@@ -94,6 +94,8 @@ class Pruner:
             return
         self.items.add(id(item))
         if isinstance(item, Op):
+            if "from" in item.attrs:  # what comes from the tape must go there, and nothing else
+                self._keep(item.attrs["from"])
             for x in item.args:
                 self._need(x)
                 if item.kind not in ("view", "transpose", "reshape", "field", "dim", "store"):

@@ -138,16 +138,17 @@ class Scope:
         new = {v: self._twin(v) for v in kept}
         prelude = self._slice(self.items, new)
         numbers, arrays = [v for v in kept if not is_array(v)], [v for v in kept if is_array(v)]
-        back: list[Item] = [Op("take", (), new[a], {"value": a}) for a in arrays]
+        lists = [Op("keep", (a,), None, {"value": a}) for a in arrays]
+        back: list[Item] = [Op("take", (), new[a], {"value": a, "from": keep}) for a, keep in zip(arrays, lists, strict=True)]
         end = self.sources[-1].items
         if numbers:
             self.pop = Op("pop", (), None, {"values": [new[v] for v in numbers]})
             back.insert(0, self.pop)
             inside = [v for v in numbers if (d := self.definer[v]) is not None and self.parents[id(d)] is not None]
             end[:0] = [Op("init", (), v) for v in inside]
-            self.push = Op("push", tuple(numbers))
+            self.push = self.pop.attrs["from"] = Op("push", tuple(numbers))
             end.append(self.push)
-        end += [Op("keep", (a,), None, {"value": a}) for a in arrays]
+        end += lists
         backward.items[:0] = [*back, *prelude]
         substitute(Block(backward.items[len(back) :]), new)
 

@@ -151,7 +151,9 @@ class Statements(Flow):
         elif isinstance(target, ast.Subscript):
             owner, index = self._target(target)
             picked = any(map(arrayish, index if is_tuple(index) else (index,)))
-            if picked and not self._may_write(node.value):
+            if picked and self._may_write(node.value):
+                index = self._kept(index)
+            elif picked:
                 value = self.evaluate(node.value)
                 if is_scalar(value) and change_masked(self, owner, index, lambda old: self._combine(node.op, old, value)):
                     return

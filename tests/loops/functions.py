@@ -1072,6 +1072,7 @@ def order_of_evaluation(x):
     b = y[1] + doubles_in_place(y) * y[1]
     y[:2] += doubles_in_place(y)
     y[y > 1] -= doubles_in_place(y)
+    y[y < y[0]] *= y[1]
     return a, y, b, (y * 2.0, doubles_in_place(y))
 
 

@@ -41,7 +41,7 @@ def test_it_computes_what_python_computes(name):
     assert changed <= built.written
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(loop_programs())
 def test_random_programs_compute_what_python_computes(program):
     f = program.function()

@@ -567,3 +567,38 @@ def test_derivatives_are_cached_on_disk(tmp_path):
     assert second[0] > 0
     assert second[1] == 0
     assert list((tmp_path / "cache").glob("*/loops/total_adjoint_*.py"))
+
+
+@slow_to_compile
+def test_what_is_not_read_again_is_not_on_the_tape():
+    """The sum is divided by an integer: its derivative reads neither, between others that come from the tape."""
+
+    @fnad.njit
+    def f(x):
+        s = 0.0
+        for i in range(x.size - 2):
+            s += x[i : i + 3].max() + np.mean(x[i:])
+        return s
+
+    x, step = np.array([0.1, -0.2, 0.7, 0.3, -0.5, 0.4]), 1e-6
+    want = [(f.py_func(x + step * e) - f.py_func(x - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(fnad.grad(f)(x), want, rtol=1e-8)
+
+
+@slow_to_compile
+def test_a_loop_that_always_ends_after_one_iteration():
+    @fnad.njit
+    def f(x):
+        y = x.copy()
+        for _ in range(3):
+            y[:] = np.cos(y + x)
+            break
+        for i in range(2):
+            y[0] *= y[1]
+            return np.sum(y) + i
+        return y[0]
+
+    x, step = np.array([0.1, -0.2, 0.7]), 1e-6
+    want = [(f.py_func(x + step * e) - f.py_func(x - step * e)) / (2 * step) for e in np.eye(3)]
+    np.testing.assert_allclose(fnad.grad(f)(x), want, rtol=1e-8)
+    np.testing.assert_allclose([fnad.jvp(f, (x,), (e,))[1] for e in np.eye(3)], want, rtol=1e-8)
