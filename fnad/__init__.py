@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from fnad.control.while_loop import fori_loop as fori_loop
     from fnad.control.while_loop import while_loop as while_loop
     from fnad.explanation import explain as explain
+    from fnad.loops.derivatives import register_derivative as register_derivative
+    from fnad.loops.njit import njit as njit
     from fnad.profiling import profile as profile
 
 __version__ = VERSION
@@ -70,7 +72,9 @@ _FUNCTIONS = {
     "fori_loop": "control.while_loop",
     "load": "checkpoints",
     "map": "control.scan",
+    "njit": "loops.njit",
     "profile": "profiling",
+    "register_derivative": "loops.derivatives",
     "save": "checkpoints",
     "scan": "control.scan",
     "switch": "control.cond",
@@ -99,6 +103,7 @@ def __dir__() -> list[str]:
         "core",
         "explanation",
         "kernels",
+        "loops",
         "primitives",
         "profiling",
         "transforms",

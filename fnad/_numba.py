@@ -84,3 +84,47 @@ def _raised_by_cache(error: BaseException) -> bool:
             return True
         step = step.tb_next
     return False
+
+
+def compiled(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """What `numba.njit(**options)` makes of a function; it is compiled when it is called."""
+    import numba
+
+    _fork.prepare()
+    signature = options.get("signature")
+    rest = {k: v for k, v in options.items() if k != "signature"}
+    made: Any = numba.njit(**rest)(function) if signature is None else numba.njit(signature, **rest)(function)
+    return made
+
+
+def c_function(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """A function `(addresses, sizes) -> status` as machine code, at once: see `core.lowering.Native`. Its `address` says where."""
+    import numba
+    from numba import types
+
+    _fork.prepare()
+    signature: Any = types.int64(types.CPointer(types.voidptr), types.CPointer(types.int64))
+    made: Any = numba.cfunc(signature, **options)(function)
+    return made
+
+
+def as_array() -> Any:
+    """`numba.carray`, for compiled code."""
+    import numba
+
+    return numba.carray
+
+
+def parallel_range() -> Any:
+    """`numba.prange`, which is `range` outside of compiled functions."""
+    import numba
+
+    return numba.prange
+
+
+def type_of(value: Any) -> Any:
+    """How numba sees a value."""
+    import numba
+
+    typeof: Any = numba.typeof
+    return typeof(value)

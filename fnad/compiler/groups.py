@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from fnad.compiler.program import Branch, Buffer, Gemm, Host, Loop, Nest, Node, Store, While, stands_alone, stores
+from fnad.compiler.program import Branch, Buffer, Foreign, Gemm, Host, Loop, Nest, Node, Store, While, stands_alone, stores
 from fnad.core.graph import Equation
 from fnad.kernels.codegen.graph import ordered, split_rare
 
@@ -21,7 +21,7 @@ class Group(NamedTuple):
     name: str
     """g0, g1, ... in the order in which they run."""
     kind: str
-    """"loop", "scan" (a loop with a carry), "while", "branch", "product", "lapack" or "host" (Python calls NumPy or SciPy)."""
+    """"loop", "scan" (a loop with a carry), "while", "branch", "product", "lapack", "call" (a loop function) or "host" (Python calls NumPy or SciPy)."""
     what: str
     """The operations it computes."""
     line: str
@@ -29,7 +29,7 @@ class Group(NamedTuple):
     bytes: int
     """Bytes of the arrays it reads and writes, each counted once (in a scan once per step; of a while one step, of a branch the most)."""
     flops: int
-    """Additions, multiplications, divisions and roots of real numbers, as compiled: an `exp` is about 20. 0 for "lapack" and "host"."""
+    """Additions, multiplications, divisions and roots of real numbers, as compiled: an `exp` is about 20. 0 for "lapack", "call" and "host"."""
 
 
 def parts(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -67,7 +67,7 @@ def _group(name: str, part: Sequence[Node]) -> Group:
         if isinstance(node, Gemm):
             kind = "product"
         elif isinstance(node, Host):
-            kind = "host" if stands_alone(node) else "lapack"
+            kind = "host" if stands_alone(node) else "call" if isinstance(node, Foreign) else "lapack"
         elif isinstance(node, While | Branch):
             kind = type(node).__name__.lower()
         elif isinstance(node, Loop) and _sequential(node):

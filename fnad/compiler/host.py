@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fnad.compiler.program import Buffer, Host, Lapack, Nest, Node, stands_alone
+from fnad.compiler.program import Buffer, Called, Host, Nest, Node, stands_alone
 from fnad.core.graph import Literal
 
 
 def calls(nodes: Sequence[Node]) -> Iterator[Host]:
     """The operations that native code calls: those inside of loops and branches, where others stand between native parts."""
     for node in nodes:
-        if isinstance(node, Lapack):
+        if isinstance(node, Called):
             yield node
         if isinstance(node, Nest):
             for body in node.bodies:

@@ -209,8 +209,14 @@ class Host:
         return tuple(dict.fromkeys(b for b in (*self.inputs, *self.outputs) if isinstance(b, Buffer)))
 
 
-class Lapack(Host):
-    """An operation that native code computes by LAPACK; where that fails, `impl` is called, which raises.
+class Called(Host):
+    """An operation that native code computes by a function behind an address; where that fails, `impl` is called, which raises."""
+
+    __slots__ = ()
+
+
+class Lapack(Called):
+    """An operation of LAPACK.
 
     `kernel` names the function, `numbers` are its sizes: how many matrices, rows, right-hand sides, and two steps in entries.
     """
@@ -222,12 +228,22 @@ class Lapack(Host):
         self.kernel, self.numbers = kernel, numbers
 
 
+class Foreign(Called):
+    """A function that somebody else compiled (`lowering.Native`): its address and the sizes of operands and results, as expressions."""
+
+    __slots__ = ("address", "numbers")
+
+    def __init__(self, equation: Any, inputs: tuple[Buffer, ...], outputs: tuple[Buffer, ...], address: Any, numbers: tuple[Any, ...]) -> None:
+        super().__init__(equation, inputs, outputs)
+        self.address, self.numbers = address, numbers
+
+
 Node: TypeAlias = Loop | While | Branch | Store | Gemm | Host
 
 
 def stands_alone(node: Node) -> bool:
     """Whether Python runs a node between native parts."""
-    return isinstance(node, Host) and not isinstance(node, Lapack)
+    return isinstance(node, Host) and not isinstance(node, Called)
 
 
 SHORT = 4
@@ -247,7 +263,7 @@ def write_short_extents(nodes: Iterable[Node], nested: bool = False) -> None:
 def endless(nodes: Iterable[Node]) -> bool:
     """Whether there are loops of many steps, or of nobody knows how many."""
     return any(
-        isinstance(node, While)
+        isinstance(node, While | Foreign)
         or (isinstance(node, Loop) and node.sequential and node.extent > _BRIEF)
         or (isinstance(node, Nest) and endless(itertools.chain(*node.bodies)))
         for node in nodes

@@ -17,13 +17,13 @@ from fnad.compiler import lapack
 from fnad.compiler.donate import donate
 from fnad.compiler.fuse import Fuser
 from fnad.compiler.parallel import split
-from fnad.compiler.program import CODES, Access, Buffer, Gemm, Host, Index, Lapack, Loop, Node, Numbers, Store, write_short_extents
+from fnad.compiler.program import CODES, Access, Buffer, Foreign, Gemm, Host, Index, Lapack, Loop, Node, Numbers, Store, write_short_extents
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.structured import branch, repeat, while_loop
 from fnad.compiler.words import lowering
 from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Equation, Graph, Literal, Var
-from fnad.core.lowering import Branch, Call, Gather, Iota, Place, Reduce, Repeat, Scalar, Scan, Scatter, View, While
+from fnad.core.lowering import Branch, Call, Gather, Iota, Native, Place, Reduce, Repeat, Scalar, Scan, Scatter, View, While
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.expressions import find
 from fnad.primitives.shape import stop
@@ -172,11 +172,25 @@ class Schedule:
             branch(self, homes, e, word)
         elif isinstance(word, Call):
             (self._matmul if word.kernel == "gemm" else self._product)(homes[0], e, word.guard)
+        elif isinstance(word, Native):
+            self._foreign(homes, e, word)
         else:
             inputs = tuple(v if isinstance(v, Literal) else self._in_memory(v) for v in e.inputs)
             native = lapack.kernel(e, self.numbers)
             self.fuser.add(Host(e, inputs, tuple(homes)) if native is None else Lapack(e, inputs, tuple(homes), *native))
         self.home.update(zip(e.outputs, homes, strict=True))
+
+    def _foreign(self, homes: list[Buffer], e: Equation, word: Native) -> None:
+        """A call of machine code; its address is a number of the program, so that the text does not depend on it."""
+        inputs = []
+        for v in e.inputs:
+            if isinstance(v, Literal):
+                inputs.append(self._buffer(aval_of(v.value), "temp"))
+                self._pointwise(inputs[-1], v)
+            else:
+                inputs.append(self._in_memory(v))
+        numbers = tuple(self.numbers.size(n) for b in (*inputs, *homes) for n in b.shape)
+        self.fuser.add(Foreign(e, tuple(inputs), tuple(homes), self.numbers.size(word.address()), numbers))
 
     def _target(self, v: Var, wanted: Buffer | int | None) -> Buffer:
         if isinstance(wanted, Buffer):

@@ -1,7 +1,7 @@
 """The words in which a primitive tells the compiler how to compute it.
 
 `Scalar` and `Reduce` join the loops around them, `View` only changes where a value is read, `Call` names a kernel behind a
-pointer (BLAS), `Repeat`, `While` and `Branch` hold graphs. A primitive without a `lower` rule runs as a host call, between native
+pointer (BLAS), `Native` a function in machine code, `Repeat`, `While` and `Branch` hold graphs. A primitive without a `lower` rule runs as a host call, between native
 parts or out of a native loop or branch.
 """
 
@@ -60,6 +60,16 @@ class Call(NamedTuple):
 
     kernel: str
     guard: tuple[bool, bool] = (False, False)
+
+
+class Native(NamedTuple):
+    """A native function `status(addresses, sizes)`: `address()` compiles it if need be and says where it lies.
+
+    `addresses` is a vector with those of all operands and results, C-contiguous in memory, `sizes` one with the sizes of all their
+    axes. It computes without Python. Where the status is not 0 the primitive's `impl` is called, which raises.
+    """
+
+    address: Callable[[], int]
 
 
 class Gather(NamedTuple):

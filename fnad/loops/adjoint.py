@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from fnad.errors import UnsupportedError
 from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
+from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder
 from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
+from fnad.loops.order import independent
 from fnad.loops.resolve import Scope, is_simple, operands, used
-from fnad.loops.scalars import rule
+from fnad.loops.scalars import guarded, rule
 from fnad.loops.tangent import names_of
+from fnad.loops.unroll import unrolled
 
 
 class Program:
@@ -26,13 +30,14 @@ class Program:
     | `set`, `acc` | the variable `args[0]` becomes, or grows by, `args[1]` |
     | `acc_at` | like `store`, but adds |
     | `init` | the variable `out` becomes 0 |
-    | `push`, `pop` | the numbers attrs `values` go to the tape, or come from it |
-    | `reserve` | room on the tape for attrs `values` in every iteration of `range(*args)` |
+    | `push`, `pop` | the numbers `args` go to the tape, or attrs `values` come from it; with attrs `rows`, two operands precede whose difference is the row's number |
+    | `rewind` | the tape goes back to where the rows of the loop over `range(*args)` begin |
     | `keep`, `take` | the array binding attrs `value` goes to a list of its own, or comes from it |
     | `call` | the helper attrs `name` is called for its effect |
     """
 
     def __init__(self, fn: Function, wanted: Sequence[bool]) -> None:
+        fn = unrolled(fn, names_of(fn))
         self.fn, self.wanted = fn, tuple(wanted)
         self.memory = Memory(fn)
         self.active = Activity(fn, self.memory, wanted)
@@ -50,6 +55,7 @@ class Program:
         self.old: dict[int, Value] = {}
         self.added: set[int] = set()
         self.reads: list[tuple[Op, Value]] = []
+        self.rows: dict[int, Op] = {}
         self.depth = 0
         first = Builder(self.names)
         every = [*self.fn.args, *(v for v, _ in self.fn.captured)]
@@ -59,6 +65,7 @@ class Program:
         self.forward = self._augment(self.fn.body)
         self.forward.items[:0] = first.block.items
         self.backward = self._reverse(self.forward.items, self._seed)
+        self.origin = {s: v for v, s in self.shadow.items()}
         brief(self.backward)
         more = {
             id(s)
@@ -86,10 +93,14 @@ class Program:
     def gradients(self) -> list[Operand]:
         """The results of the program: one per wanted argument, a zero array or number where it has no influence."""
         found: list[Operand] = []
+        end = Builder(self.names, self.backward)
         for a, wanted in zip(self.fn.args, self.wanted, strict=True):
-            if wanted:
-                inactive = a not in self.active
-                found.append(Const(0.0, a.type) if inactive else self.shadow[a] if is_array(a) else self._bar(a))  # type: ignore[arg-type]
+            if not wanted:
+                continue
+            if not is_array(a):
+                found.append(self._bar(a) if a in self.active else Const(0.0, a.type))  # type: ignore[arg-type]
+            else:
+                found.append(self.shadow[a] if a in self.active else end.like(a, f"{a.name}_b"))
         return found
 
     # The forward sweep: the function with the shadows of its arrays.
@@ -156,9 +167,7 @@ class Program:
         results = [*item.results, *(self._twin(item.results[k]) for k in shadowed)]
         if isinstance(item, While):
             return While(head, item.condition, body, params, inits, yields, results, item.count, item.stop, item.line)
-        return For(
-            item.iv, item.lo, item.hi, item.step, body, params, inits, yields, results, item.stop, item.count, item.parallel, item.line
-        )
+        return For(item.iv, item.lo, item.hi, item.step, body, params, inits, yields, results, item.stop, item.count, line=item.line)
 
     def _twin(self, array: Value) -> Value:
         self.shadow[array] = Value(self.names.fresh(f"{array.name}_b"), array.type, array.line)
@@ -210,6 +219,8 @@ class Program:
         elif op.kind == "dot":
             self._reverse_dot(op, b)
         elif op.kind == "copy" and out in self.active:
+            if args[0] not in self.shadow:  # what is copied into it is constant
+                return
             b.do("call", self.shadow[args[0]], self.shadow[out], name="accumulate")  # type: ignore[index]
         elif out is None or is_array(out) or out not in self.active:
             return
@@ -226,7 +237,7 @@ class Program:
             self._reverse_number(op, b)
 
     def _reverse_number(self, op: Op, b: Builder) -> None:
-        known = op.attrs["function"].rule if op.kind == "opaque" else rule(op.kind)
+        known = rule_of(op.attrs["function"]) if op.kind == "opaque" else rule(op.kind)
         assert known is not None
         assert op.out is not None
         if known.slopes is None or not any(a in self.active for a in op.args):
@@ -236,7 +247,7 @@ class Program:
         for x, slope in zip(op.args, slopes, strict=True):
             if x in self.active:
                 amount = b.mul(bar, slope)
-                if known.guard:
+                if guarded(op, known):
                     amount = b.op("select", b.compare("eq", bar, zero), zero, amount, type=op.out.type)
                 self._give(x, amount, b)
 
@@ -305,12 +316,33 @@ class Program:
         inner = Builder(self.names, self._reverse([i for s in sources for i in s.items], lead))
         for p, _, _, r in carried:
             inner.do("set", self._bar(r), self._bar(p) if p in self.active else inner.const(0.0, r))
-        Scope(self, sources, item.params).resolve(inner.block)
+        scope = Scope(self, sources, item.params)
+        scope.resolve(inner.block)
+        self._number_rows(item, scope, b)
+        if isinstance(item, While) and any(isinstance(i, Op) and i.kind == "keep" for i in walk(item.head)):
+            raise UnsupportedError(
+                "the condition of a while loop runs a loop that binds new arrays, which reverse mode cannot take back",
+                got={"at": f"{self.fn.source[0]}:{item.line}"},
+                fix="compute the condition at the end of the loop's body, in a variable",
+            )
         self.depth -= 1
         if inner.block.items:
             self._backwards(item, inner.block, b)
         for _, i, _, r in carried:
             self._give(i, self._bar(r), b)
+
+    def _number_rows(self, item: For | While, scope: Scope, b: Builder) -> None:
+        """Give every iteration of an innermost loop of known length its own row on the tape, so that the order is free."""
+        if scope.push is None or scope.pop is None or isinstance(item, While) or item.stop is not None:
+            return
+        if not (all(map(is_simple, scope.items)) and isinstance(item.step, Const) and item.step.value in (1, -1)):
+            return
+        rows = self.names.fresh("rows")
+        where = (item.iv, item.lo) if item.step.value == 1 else (item.lo, item.iv)
+        for op in (scope.push, scope.pop):
+            op.args, op.attrs["rows"] = (*where, *op.args), rows
+        self.rows[id(item)] = scope.push
+        b.do("rewind", item.lo, item.hi, item.step, rows=rows, values=scope.pop.attrs["values"])
 
     def _backwards(self, item: For | While, body: Block, b: Builder) -> None:
         """The loop that visits the iterations from the last one to the first."""
@@ -321,6 +353,9 @@ class Program:
             b.block.items.append(For(iv, last, minus, minus, body, line=item.line))
             return
         lo, hi, step = item.lo, item.hi, item.step
+        if independent(item, self.memory, self.places):
+            b.block.items.append(For(item.iv, lo, hi, step, body, line=item.line))
+            return
         if isinstance(step, Const) and step.value == 1:
             end = hi if item.count is None else _plus(b, lo, item.count)
             b.block.items.append(For(item.iv, _plus(b, end, minus), _plus(b, lo, minus), minus, body, line=item.line))

@@ -51,9 +51,29 @@ class Memory:
             self.roots[value] = frozenset({value})
         self.direct: set[Value] = set(self.roots)
         self.items = list(walk(fn.body))
+        self._base: dict[Value, Value] = {
+            i.out: i.args[0]  # type: ignore[misc]
+            for i in self.items
+            if isinstance(i, Op) and i.kind in VIEWS
+        }
         while self._spread():
             pass
         self.group = self._groups()
+        self.contiguous = set(self.roots) - self._views()
+        self.apart: set[frozenset[Value]] = set()
+        self._twins()
+
+    def _views(self) -> set[Value]:
+        """The arrays that may not be stored as a whole, entry after entry."""
+        found = {i.out for i in self.items if isinstance(i, Op) and i.kind in ("view", "transpose") and i.out is not None}
+        size = -1
+        while len(found) != size:
+            size = len(found)
+            for item in self.items:
+                for join in () if isinstance(item, Op) else joins(item):
+                    if any(s in found for s in join.sources):
+                        found.update(join.targets)
+        return found
 
     def _spread(self) -> bool:
         changed = False
@@ -99,10 +119,38 @@ class Memory:
                 leader[find(other)] = find(first)  # type: ignore[arg-type]
         return {value: find(min(roots, key=lambda r: r.name)) for value, roots in self.roots.items() if roots}
 
+    def _twins(self) -> None:
+        """Pairs of a loop's array bindings that never show the same array at one time, as in `u, new = new, u`."""
+        loops = [(i, [k for k, p in enumerate(i.params) if is_array(p)]) for i in self.items if isinstance(i, For | While)]
+        self.apart = {
+            frozenset(pair)
+            for loop, arrays in loops
+            for n, j in enumerate(arrays)
+            for k in arrays[n + 1 :]
+            for pair in ((loop.params[j], loop.params[k]), (loop.results[j], loop.results[k]))
+        }
+        size = -1
+        while size != len(self.apart):
+            size = len(self.apart)
+            for loop, arrays in loops:
+                for n, j in enumerate(arrays):
+                    for k in arrays[n + 1 :]:
+                        if any(self.alias(x[j], x[k]) for x in (loop.inits, loop.yields)):
+                            self.apart.discard(frozenset((loop.params[j], loop.params[k])))
+                            self.apart.discard(frozenset((loop.results[j], loop.results[k])))
+
+    def binding(self, a: Value) -> Value:
+        """The array of which this is a view, and a view of a view."""
+        while a in self._base:
+            a = self._base[a]
+        return a
+
     def alias(self, a: Operand | None, b: Operand | None) -> bool:
-        """Whether two arrays may share memory."""
+        """Whether two arrays may share memory at one time."""
         assert isinstance(a, Value) and isinstance(b, Value)
-        return not self.roots[a].isdisjoint(self.roots[b])
+        if self.roots[a].isdisjoint(self.roots[b]):
+            return False
+        return frozenset((self.binding(a), self.binding(b))) not in self.apart
 
 
 class Activity:
@@ -222,11 +270,11 @@ class Places:
         rank = a.args[0].type.ndim  # type: ignore[union-attr]
         for x, y in zip(a.args[1 : rank + 1], b.args[1 : rank + 1], strict=True):
             p, q = self.affine(x), self.affine(y)
-            if p and q and p[0] is q[0] and p[1] != q[1] and self._not_negative(p) and self._not_negative(q):
+            if p and q and p[0] is q[0] and p[1] != q[1] and self.not_negative(p) and self.not_negative(q):
                 return True
         return False
 
-    def _not_negative(self, index: tuple[Value | None, int]) -> bool:
+    def not_negative(self, index: tuple[Value | None, int]) -> bool:
         base, offset = index
         if base is None:
             return offset >= 0

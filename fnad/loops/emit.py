@@ -41,6 +41,7 @@ class Builder:
 
     def __init__(self, names: Names, block: Block | None = None) -> None:
         self.names, self.block, self.line = names, Block() if block is None else block, 0
+        self._inverse: dict[Value, Operand] = {}
 
     def op(self, kind: str, *args: Operand | None, type: Type | None = None, name: str = "t", **attrs: Any) -> Value:
         out = Value(self.names.fresh(name), type or joined(*(a for a in args if a is not None)), self.line)
@@ -80,7 +81,18 @@ class Builder:
                 return other
             if is_number(one, -1) and other.type.dtype.kind in "fc":
                 return self.neg(other)
+        for one, other in ((x, y), (y, x)):
+            made = self._inverse.get(one) if isinstance(one, Value) else None
+            if made is not None and other.type == made.type:
+                return self.div(other, made)
         return self.op("mul", x, y)
+
+    def inverse(self, x: Operand) -> Operand:
+        """1 / x; a product with it becomes a quotient."""
+        out = self.div(self.const(1.0, x), x)
+        if isinstance(out, Value):
+            self._inverse[out] = x
+        return out
 
     def div(self, x: Operand, y: Operand) -> Operand:
         if is_number(y, 1) and x.type.dtype.kind in "fc":

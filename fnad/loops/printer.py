@@ -13,7 +13,10 @@ from fnad.loops.spelling import AUGMENTED, CHOICE, NOT, Expression, Writer, elem
 
 
 def source(fn: Function) -> tuple[str, dict[str, Any]]:
-    """A Python function of `fn.args` that returns the tuple of `fn.returns`, and the names it needs besides `np` and `math`."""
+    """A Python function of `fn.args` that returns the tuple of `fn.returns`, and the names it needs besides `np` and `math`.
+
+    It changes none of its arguments.
+    """
     printer = Printer(fn)
     return printer.text(), printer.namespace
 
@@ -30,6 +33,9 @@ class Printer(Writer):
     def text(self) -> str:
         self.put(f"def {self.fn.name}({', '.join(self.name(a) for a in self.fn.args)}):")
         with self.block():
+            for a in self.fn.args:
+                if a in self.fn.written:
+                    self.put(f"{self.name(a)} = {self.name(a)}.copy()")
             self._block(self.fn.body)
             values = [self.name(r) for r in self.fn.returns]
             self.comment(max((self.folding.folded[r].line for r in self.fn.returns if r in self.folding.folded), default=0))
@@ -175,11 +181,19 @@ class Printer(Writer):
         self.put(f"while {self.name(item.condition) if simple else 'True'}:", item.line)
         with self.block():
             if not simple:
+                self.entering(item)
                 self._block(item.head)
                 self.put(f"if not {within(self.name(item.condition), NOT)}:")
                 with self.block():
+                    self.leaving(item)
                     self.put("break")
             self._iteration(item, counted)
+
+    def entering(self, item: While) -> None:
+        """Called where the head of a loop is about to be written."""
+
+    def leaving(self, item: While) -> None:
+        """Called where a loop ends because its condition is false."""
 
 
 def raising(text: str) -> str:

@@ -63,6 +63,8 @@ class Scope:
         self.parents: dict[int, If | None] = {}
         self.number: dict[int, int] = {}
         self.stores: list[Op] = []
+        self.push: Op | None = None
+        self.pop: Op | None = None
         self._collect(self.items, None)
 
     def _collect(self, items: Iterable[Item], parent: If | None) -> None:
@@ -139,10 +141,12 @@ class Scope:
         back: list[Item] = [Op("take", (), new[a], {"value": a}) for a in arrays]
         end = self.sources[-1].items
         if numbers:
-            back.insert(0, Op("pop", (), None, {"values": [new[v] for v in numbers]}))
+            self.pop = Op("pop", (), None, {"values": [new[v] for v in numbers]})
+            back.insert(0, self.pop)
             inside = [v for v in numbers if (d := self.definer[v]) is not None and self.parents[id(d)] is not None]
             end[:0] = [Op("init", (), v) for v in inside]
-            end.append(Op("push", tuple(numbers), None))
+            self.push = Op("push", tuple(numbers))
+            end.append(self.push)
         end += [Op("keep", (a,), None, {"value": a}) for a in arrays]
         backward.items[:0] = [*back, *prelude]
         substitute(Block(backward.items[len(back) :]), new)

@@ -9,9 +9,10 @@ import numpy as np
 
 from fnad.loops.adjoint import Program
 from fnad.loops.analysis import is_array
-from fnad.loops.ir import Array, Block, Function, Op, Operand, Value, walk
+from fnad.loops.ir import Array, Block, For, Function, Op, Operand, Value, While, walk
 from fnad.loops.printer import Printer
-from fnad.loops.spelling import converted, dtype_name, element
+from fnad.loops.prune import Pruner
+from fnad.loops.spelling import PRODUCT, SUM, Expression, converted, dtype_name, element, within
 from fnad.loops.support import HELPERS
 
 
@@ -39,12 +40,18 @@ class _Adjoint(Printer):
             else:
                 outputs.append(r)
         own = [Op("copy", (a,), a) for a in fn.args if a in fn.written]
+        args, returns = [*fn.args, *program.seeds], [*outputs, *program.gradients()]
         body = Block([*own, *program.forward.items, *middle, *program.backward.items])
-        args = [*fn.args, *program.seeds]
-        super().__init__(Function(f"{fn.name}_adjoint", args, body, [*outputs, *program.gradients()], None, source=fn.source))
+        roots = program.memory.roots
+        Pruner(body, returns, lambda v: roots.get(v, frozenset()), value).prune()
+        super().__init__(Function(f"{fn.name}_adjoint", args, body, returns, None, source=fn.source))
         self.namespace.update({v.name: a for v, a in fn.captured})
         self.lists: dict[Value, str] = {}
-        self.begin = len(own) + len(program.forward.items)
+        self.begin = self._first_of_backward(body, {id(i) for i in program.backward.items} | {id(i) for i in middle})
+
+    @staticmethod
+    def _first_of_backward(body: Block, backward: set[int]) -> int:
+        return next((k for k, item in enumerate(body.items) if id(item) in backward), len(body.items))
 
     def text(self) -> str:
         self._setup()
@@ -54,7 +61,7 @@ class _Adjoint(Printer):
         kinds = {"f": False, "i": False}
         for item in walk(self.fn.body):
             if isinstance(item, Op) and item.kind == "push":
-                for v in item.args:
+                for v in item.args[2 if "rows" in item.attrs else 0 :]:
                     kinds[self._tape(v)] = True
             if isinstance(item, Op) and item.kind == "keep":
                 value = item.attrs["value"]
@@ -85,12 +92,9 @@ class _Adjoint(Printer):
         """An array of the type that the list holds."""
         assert isinstance(value.type, Array)
         dtype, rank = dtype_name(value.type.dtype), value.type.ndim
-        contiguous = value not in self.program.memory.roots or self._contiguous(value)
+        contiguous = self.program.origin.get(value, value) in self.program.memory.contiguous
         shape = ("0, " * (rank + (not contiguous))).rstrip(" ") if rank else ""
         return f"np.empty(({shape}), {dtype})" + ("" if contiguous else "[..., 0]")
-
-    def _contiguous(self, value: Value) -> bool:
-        return True
 
     def _op(self, op: Op) -> None:
         write = getattr(self, f"_{op.kind}_op", None)
@@ -122,22 +126,70 @@ class _Adjoint(Printer):
         assert op.out is not None
         self.put(f"{self.name(op.out)} = {converted('0', op.out.type.dtype)}")
 
+    def entering(self, item: While) -> None:
+        """What the last run of the condition keeps is dropped: no iteration follows it."""
+        for k in self.tapes:
+            self.put(f"before_{k} = top_{k}")
+
+    def leaving(self, item: While) -> None:
+        for k in self.tapes:
+            self.put(f"top_{k} = before_{k}")
+
+    def _for(self, item: For) -> None:
+        push = self.program.rows.get(id(item))
+        if push is None:
+            super()._for(item)
+            return
+        trips = self._trips(item.lo, item.hi, item.step)
+        tapes = self._by_tape(push.args[2:])
+        for k, values in tapes:
+            self._room(k, _times(len(values), trips))
+            self.put(f"{push.attrs['rows']}_{k} = tape_{k}[top_{k}:]")
+        super()._for(item)
+        for k, values in tapes:
+            self.put(f"top_{k} += {_times(len(values), f'max({trips}, 0)')}")
+
+    def _trips(self, lo: Operand | None, hi: Operand | None, step: Operand | None) -> Expression:
+        far, near = (hi, lo) if self._read(step) == "1" else (lo, hi)
+        first, last = self._read(near), self._read(far)
+        return last if first == "0" else Expression(f"{within(last, SUM)} - {within(first, PRODUCT)}", SUM)
+
+    def _rewind_op(self, op: Op) -> None:
+        trips = self._trips(*op.args)
+        for k, values in self._by_tape(op.attrs["values"]):
+            self.put(f"top_{k} -= {_times(len(values), f'max({trips}, 0)')}")
+            self.put(f"{op.attrs['rows']}_{k} = tape_{k}[top_{k}:]")
+
+    def _room(self, k: str, count: str) -> None:
+        grow = self.refer(HELPERS["grow"], "grow")
+        self.put(f"if top_{k} + {count} > tape_{k}.size:")
+        self.put(f"    tape_{k} = {grow}(tape_{k}, top_{k} + {count})")
+
+    def _slots(self, op: Op, k: str, count: int) -> list[str]:
+        """Where the numbers of one kind lie: in the iteration's row, or on top of the tape."""
+        if "rows" not in op.attrs:
+            return [f"tape_{k}[{_plus(f'top_{k}', n)}]" for n in range(count)]
+        last, first = (self._read(x) for x in op.args[:2])
+        row = last if first == "0" else Expression(f"{within(last, SUM)} - {within(first, PRODUCT)}", SUM)
+        return [f"{op.attrs['rows']}_{k}[{_plus(_times(count, row), n)}]" for n in range(count)]
+
     def _push_op(self, op: Op) -> None:
-        for k, values in self._by_tape(op.args):
-            grow = self.refer(HELPERS["grow"], "grow")
-            self.put(f"if top_{k} + {len(values)} > tape_{k}.size:")
-            self.put(f"    tape_{k} = {grow}(tape_{k}, top_{k} + {len(values)})")
-            for n, v in enumerate(values):
-                self.put(f"tape_{k}[top_{k}{f' + {n}' if n else ''}] = {self._read(v)}")
-            self.put(f"top_{k} += {len(values)}")
+        rows = "rows" in op.attrs
+        for k, values in self._by_tape(op.args[2:] if rows else op.args):
+            if not rows:
+                self._room(k, str(len(values)))
+            for v, slot in zip(values, self._slots(op, k, len(values)), strict=True):
+                self.put(f"{slot} = {self._read(v)}")
+            if not rows:
+                self.put(f"top_{k} += {len(values)}")
 
     def _pop_op(self, op: Op) -> None:
         for k, values in self._by_tape(op.attrs["values"]):
-            self.put(f"top_{k} -= {len(values)}")
-            for n, v in enumerate(values):
-                text = f"tape_{k}[top_{k}{f' + {n}' if n else ''}]"
+            if "rows" not in op.attrs:
+                self.put(f"top_{k} -= {len(values)}")
+            for v, slot in zip(values, self._slots(op, k, len(values)), strict=True):
                 exact = v.type.dtype == (np.float64 if k == "f" else np.int64)
-                self.put(f"{self.name(v)} = {text if exact else converted(text, v.type.dtype)}")
+                self.put(f"{self.name(v)} = {slot if exact else converted(slot, v.type.dtype)}")
 
     def _by_tape(self, values: Iterable[Any]) -> list[tuple[str, list[Any]]]:
         every = list(values)
@@ -149,3 +201,11 @@ class _Adjoint(Printer):
     def _take_op(self, op: Op) -> None:
         assert op.out is not None
         self.put(f"{self.name(op.out)} = {self.lists[op.attrs['value']]}.pop()")
+
+
+def _times(count: int, text: Expression | str) -> str:
+    return str(text) if count == 1 else f"{count} * {within(text, PRODUCT)}"
+
+
+def _plus(text: str, n: int) -> str:
+    return f"{text} + {n}" if n else text

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fnad.loops.emit import Builder
-from fnad.loops.ir import Const, Operand, Value
+from fnad.loops.ir import Const, Op, Operand, Value
 
 Slopes = Callable[[Builder, Sequence[Operand], Value], Sequence[Operand]]
 
@@ -103,7 +103,7 @@ def _polygamma(b: Builder, args: Sequence[Operand], out: Value) -> Sequence[Oper
 
 
 def _reciprocal(b: Builder, x: Operand) -> Operand:
-    return b.div(b.const(1.0, x), x)
+    return b.inverse(x)
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -176,6 +176,13 @@ ARITHMETIC: dict[str, Function] = {
     "neg": Function("-{0}", _one(lambda b, x, y: b.const(-1.0, y))),
     "pos": Function("+{0}", _one(lambda b, x, y: b.const(1.0, y))),
 }
+
+
+def guarded(op: Op, known: Function) -> bool:
+    """Whether a slope of the operation may be infinite or nan where its result is not."""
+    if op.kind == "pow" and isinstance(op.args[1], Const):
+        return not op.args[1].value >= 1
+    return known.guard
 
 
 def rule(kind: str) -> Function | None:

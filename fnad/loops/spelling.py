@@ -143,7 +143,11 @@ def _select(op: Op, args: list[str]) -> Expression:
 
 def _cast(op: Op, args: list[str]) -> Expression:
     assert op.out is not None
-    return _as_expression(_as(op.args[0], args[0], op.out.type.dtype))
+    dtype = op.out.type.dtype
+    if _dtype(op.args[0]) == np.bool_ and dtype.kind in "fc":  # numba has no float(bool)
+        one, zero = (constant(Const(v, Scalar(dtype))) for v in (1.0, 0.0))
+        return Expression(f"{one} if {within(args[0], EITHER)} else {zero}", CHOICE)
+    return _as_expression(_as(op.args[0], args[0], dtype))
 
 
 def _as_expression(text: str) -> Expression:

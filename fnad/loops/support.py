@@ -13,8 +13,8 @@ F = np.ndarray[Any, Any]
 
 @kernel
 def grow(tape: F, size: int) -> F:
-    """The tape with room for `size` numbers at least."""
-    new = np.empty(max(size, 2 * tape.size), tape.dtype)
+    """The tape with room for `size` numbers at least; pages that are not touched cost nothing."""
+    new = np.empty(max(size, 8 * tape.size), tape.dtype)
     new[: tape.size] = tape
     return new
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fnad.loops.analysis import VIEWS, Activity, Memory, is_array, is_float
+from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder, Names, is_number
 from fnad.loops.ir import INT, Array, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, defined, walk
-from fnad.loops.scalars import rule
+from fnad.loops.scalars import guarded, rule
 
 
 def names_of(fn: Function) -> Names:
@@ -152,14 +153,15 @@ class _Tangent:
 
     def _terms(self, op: Op, b: Builder) -> list[tuple[Operand, Operand, bool]]:
         """(tangent, slope, whether the slope may be infinite) of every argument that has a tangent."""
-        known = op.attrs["function"].rule if op.kind == "opaque" else rule(op.kind)
+        known = rule_of(op.attrs["function"]) if op.kind == "opaque" else rule(op.kind)
         assert known is not None and known.slopes is not None and op.out is not None
         args = [a for a in op.args if a is not None]
         tangents = [self._tangent(a) if is_float(a) else None for a in args]
         if all(t is None for t in tangents):
             return []
         slopes = known.slopes(b, args, op.out)
-        return [(t, s, known.guard) for t, s in zip(tangents, slopes, strict=True) if t is not None]
+        guard = guarded(op, known)
+        return [(t, s, guard) for t, s in zip(tangents, slopes, strict=True) if t is not None]
 
     def _region(self, item: Item) -> Item:
         if isinstance(item, If):

@@ -15,7 +15,7 @@ from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
 from fnad.kernels.codegen.counting import I64, each
-from fnad.kernels.codegen.emit_product import gemm, lapack, start
+from fnad.kernels.codegen.emit_product import foreign, gemm, lapack, start, vector
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
 
@@ -169,6 +169,8 @@ class Emitter:
             self.host(node)
         elif kind == "Lapack":
             lapack(self, node)
+        elif kind == "Foreign":
+            foreign(self, node)
         else:
             gemm(self, node)
 
@@ -185,15 +187,12 @@ class Emitter:
 
     def host(self, node: Any) -> None:
         """Let Python compute; if it raises, the program ends."""
-        places = self.entry.alloca(ir.ArrayType(I64, max(1, len(node.buffers))))
-        for k, b in enumerate(node.buffers):
-            at = self.b.gep(places, [ir.Constant(I64, 0), ir.Constant(I64, k)])
-            self.b.store(self.b.ptrtoint(start(self, b), I64), at)
+        places = vector(self, [self.b.ptrtoint(start(self, b), I64) for b in node.buffers])
         kind = ir.FunctionType(ir.VoidType(), [I64] * 3)
         call = self.module.globals.get("fnad_host") or ir.Function(self.module, kind, "fnad_host")
         mark = self.b.inttoptr(self.b.add(self.work, ir.Constant(I64, ENDED)), I64.as_pointer())
         self.b.store(ir.Constant(I64, 1), mark)
-        self.b.call(call, [self.work, ir.Constant(I64, node.number), self.b.ptrtoint(places, I64)])
+        self.b.call(call, [self.work, ir.Constant(I64, node.number), places])
         raised, after = (self.b.append_basic_block(name) for name in ("raised", "after"))
         self.b.cbranch(self.b.icmp_signed("==", self.b.load(mark), ir.Constant(I64, 0)), after, raised)
         self.b.position_at_end(raised)

@@ -1,7 +1,8 @@
-"""Prints matrix products (calls of the kernel, in parts where there are threads, and what a guard adds) and calls of LAPACK."""
+"""Prints matrix products (calls of the kernel, in parts where there are threads, and what a guard adds) and calls of LAPACK and other functions."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -67,6 +68,23 @@ def lapack(e: Any, node: Any) -> None:
     failed = e.b.icmp_signed("!=", e.b.call(function, [*map(e.value, node.numbers), a, b, out]), ir.Constant(I64, 0))
     with e.b.if_then(failed, likely=False):
         e.host(node)
+
+
+def foreign(e: Any, node: Any) -> None:
+    """Call a function that somebody else compiled; if it fails, let Python say why."""
+    places = vector(e, [e.b.ptrtoint(start(e, b), I64) for b in (*node.inputs, *node.outputs)])
+    function = e.b.inttoptr(e.value(node.address), ir.FunctionType(I64, [I64] * 2).as_pointer())
+    status = e.b.call(function, [places, vector(e, [e.value(n) for n in node.numbers])])
+    with e.b.if_then(e.b.icmp_signed("!=", status, ir.Constant(I64, 0)), likely=False):
+        e.host(node)
+
+
+def vector(e: Any, words: Sequence[ir.Value]) -> ir.Value:
+    """The address of integers in a row on the stack."""
+    places = e.entry.alloca(ir.ArrayType(I64, max(1, len(words))))
+    for k, word in enumerate(words):
+        e.b.store(word, e.b.gep(places, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
+    return e.b.ptrtoint(places, I64)
 
 
 def start(e: Any, buffer: Any) -> ir.Value:

@@ -122,7 +122,7 @@ class Printer:
             self.branch(node, depth)
         elif kind == "Store":
             self.store(node, depth)
-        elif kind in ("Host", "Lapack"):
+        elif kind in ("Host", "Lapack", "Foreign"):
             operands = ", ".join(self.part(b, depth) for b in node.buffers)
             self.put(depth, f"{node.equation.primitive.name}_{node.number}({operands})  # on the host")
         else:

@@ -19,6 +19,7 @@ _BESIDES = {
     "Branch": 100,
     "Gemm": 700,
     "Lapack": 0,
+    "Foreign": 0,
     "Store": 0,
 }  # what a node becomes besides its text, in characters
 

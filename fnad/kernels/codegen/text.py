@@ -52,6 +52,10 @@ def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
     elif kind == "Lapack":
         numbers = ",".join(map(show, node.numbers))
         lines.append(f"{pad}lapack:{node.kernel} {numbers} {' '.join(map(whole, node.buffers))}  # host {node.number} if it fails")
+    elif kind == "Foreign":
+        numbers = ",".join(map(show, node.numbers))
+        operands = " ".join(map(whole, (*node.inputs, *node.outputs)))
+        lines.append(f"{pad}call {show(node.address)} {numbers} {operands}  # host {node.number} if it fails")
     elif kind == "Host":
         lines.append(f"{pad}host {node.number} {node.equation.primitive.name} {' '.join(map(whole, node.buffers))}")
     else:

@@ -1,0 +1,1 @@
+"""Differentiable loops: a compiler from plain loop functions to their derivatives."""

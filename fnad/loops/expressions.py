@@ -1,0 +1,556 @@
+"""Expressions: what each kind of Python expression becomes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from fnad.errors import DTypeError, UnsupportedError
+from fnad.loops import calls, indexing, operators, products
+from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
+from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.indexing import Slice
+from fnad.loops.ir import BOOL, Array, Block, Const, If, Operand, Value
+from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, mark_frozen, measure, outline, rebuild, types, unify
+from fnad.loops.source import Source, Static
+from fnad.loops.tables import Handler, count
+
+
+@dataclass(eq=False)
+class Sequence_:
+    """What a `for` runs over: `item(i)` for i in `range(lo, hi, step)`."""
+
+    lo: Operand
+    hi: Operand
+    step: Operand
+    item: Callable[[Operand], Any]
+    parallel: bool = False
+    reversible: bool = True
+
+
+@dataclass(eq=False)
+class Bound:
+    """A method of an array that is about to be called."""
+
+    owner: Any
+    name: str
+
+
+@dataclass(eq=False)
+class Local:
+    """A function defined inside a loop function, with the names that it sees there."""
+
+    node: ast.FunctionDef | ast.Lambda
+    frame: Frame
+
+
+@dataclass(eq=False)
+class Frame:
+    """A call of a function: its text and what its names hold."""
+
+    source: Source
+    env: dict[str, Any] = field(default_factory=dict)
+    parent: Frame | None = None
+
+
+class Pending(Exception):
+    """A name is read whose type is known only after the loop's body has been seen once."""
+
+
+class Expressions(Builder):
+    """Evaluates expressions: to operands, tuples, array expressions and static objects."""
+
+    frame: Frame
+    guessing = 0
+    pending: tuple[str, ast.AST | None] | None = None
+
+    def evaluate(self, node: ast.expr) -> Any:
+        outer, self.node = self.node, node
+        method = getattr(self, "eval_" + type(node).__name__, None)
+        if method is None:
+            self.fail(f"`{type(node).__name__}` is not supported in a differentiable loop function", fix="write it with loops and arrays")
+        try:
+            return method(node)
+        finally:
+            self.node = outer
+
+    def number(self, node: ast.expr) -> Operand:
+        x = self.evaluate(node)
+        if not is_scalar(x):
+            self.fail("A number is needed here", got={"value": describe(x)}, kind=DTypeError)
+        return x
+
+    def truth_of(self, node: ast.expr) -> Operand:
+        """An expression as a condition."""
+        x = self.evaluate(node)
+        outer, self.node = self.node, node
+        if isinstance(x, Static):
+            return const(bool(x.object))
+        if is_tuple(x):
+            return const(len(x) > 0)
+        if not is_scalar(x):
+            self.fail("The truth of an array", got={"value": describe(x)}, fix="use np.any(...) or np.all(...)", kind=DTypeError)
+        x = self.truth(x)
+        self.node = outer
+        return x
+
+    # names and constants
+
+    def eval_Constant(self, node: ast.Constant) -> Any:
+        value = node.value
+        return const(value) if isinstance(value, bool | int | float | complex) else Static(value)
+
+    def eval_Name(self, node: ast.Name) -> Any:
+        frame: Frame | None = self.frame
+        while frame is not None:
+            if node.id in frame.env:
+                return self._read(node.id, frame.env[node.id])
+            last, frame = frame, frame.parent
+        try:
+            return self.lift(last.source.lookup(node.id), node.id)
+        except (KeyError, ValueError):
+            self.fail(f"The name {node.id} is not defined here", fix="assign to it on every path that leads here")
+
+    def _read(self, name: str, x: Any) -> Any:
+        if isinstance(x, Undefined):
+            if self.guessing:
+                self.pending = self.pending or (name, self.node)
+                raise Pending
+            self.fail(f"The name {name} is read before anything is assigned to it", fix="assign to it on every path that leads here")
+        if isinstance(x, Conflict):
+            self.fail(
+                f"The name {x.name} holds values of different kinds on the paths that lead here",
+                got={"on one path": x.first, "on another": x.second},
+                fix="use one name for each kind",
+                kind=DTypeError,
+            )
+        return x
+
+    def lift(self, obj: Any, name: str = "t") -> Any:
+        """An object of the user's module or closure as a value: numbers and arrays are constants."""
+        if isinstance(obj, bool | int | float | complex) and not isinstance(obj, np.generic):
+            return const(obj)
+        if isinstance(obj, np.generic) and obj.dtype.kind in "biufc":
+            return const(obj.item(), obj.dtype)
+        if isinstance(obj, np.ndarray):
+            return self._capture(obj, name)
+        if isinstance(obj, tuple):
+            return rebuild(obj, [self.lift(item, name) for item in obj])
+        return Static(obj)
+
+    def _capture(self, array: np.ndarray[Any, Any], name: str) -> Any:
+        if id(array) not in self.captured:
+            if array.dtype.kind not in "biufc":
+                self.fail(f"Arrays of dtype {array.dtype} are not supported", kind=DTypeError)
+            if not array.ndim:
+                return const(array.item(), array.dtype)
+            value = self.value(Array(array.dtype, array.ndim), name)
+            self.captured[id(array)] = (value, array)
+            self.roots[value] = frozenset({("captured", id(array))})
+            self.shapes[value] = [const(n) for n in array.shape]
+            self.frozen.add(value)
+        return self.captured[id(array)][0]
+
+    # structures
+
+    def eval_Tuple(self, node: ast.Tuple) -> Any:
+        return tuple(self.spread(node.elts))
+
+    def eval_List(self, node: ast.List) -> Any:
+        return tuple(self.spread(node.elts))
+
+    def spread(self, nodes: Sequence[ast.expr]) -> list[Any]:
+        """The values of expressions, with starred ones taken apart."""
+        out: list[Any] = []
+        for k, node in enumerate(nodes):
+            if isinstance(node, ast.Starred):
+                items = self.evaluate(node.value)
+                if not is_tuple(items):
+                    self.fail("Only a tuple can be starred", got={"value": describe(items)})
+                out += items
+            else:
+                out.append(self.evaluate(node))
+            if any(isinstance(x, Lazy) for x in out) and any(map(self._calls_user_code, nodes[k + 1 :])):
+                out = [materialise(self, x) for x in out]
+        return out
+
+    def _calls_user_code(self, node: ast.AST) -> bool:
+        """Whether an expression may change arrays (by calling a function that does)."""
+        return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) for n in ast.walk(node))
+
+    def eval_Slice(self, node: ast.Slice) -> Slice:
+        bounds = []
+        for part in (node.lower, node.upper, node.step):
+            x = None if part is None else self.evaluate(part)
+            x = None if isinstance(x, Static) and x.object is None else x
+            if x is not None and (not is_scalar(x) or dtype_of(x).kind not in "iu"):
+                self.fail("The bounds of a slice are integers", got={"bound": describe(x)}, kind=DTypeError)
+            bounds.append(x)
+        if isinstance(bounds[2], Const) and bounds[2].value == 1:
+            bounds[2] = None
+        if isinstance(bounds[0], Const) and bounds[0].value == 0 and bounds[2] is None:
+            bounds[0] = None
+        return Slice(*bounds)
+
+    def eval_JoinedStr(self, node: ast.JoinedStr) -> Static:
+        return Static(ast.unparse(node))
+
+    def eval_Lambda(self, node: ast.Lambda) -> Static:
+        return Static(Local(node, self.frame))
+
+    def eval_Subscript(self, node: ast.Subscript) -> Any:
+        owner, index = self.evaluate(node.value), self.evaluate(node.slice)
+        if is_tuple(owner):
+            return self._item_of_tuple(owner, index)
+        if not arrayish(owner):
+            self.fail("Only arrays and tuples can be indexed", got={"value": describe(owner)}, kind=DTypeError)
+        return indexing.read(self, owner, index)
+
+    def _item_of_tuple(self, owner: tuple[Any, ...], index: Any) -> Any:
+        if isinstance(index, Slice):
+            bounds = [None if x is None else x.value if isinstance(x, Const) else self._static_index() for x in index.bounds]
+            return tuple(owner)[slice(*bounds)]
+        if not isinstance(index, Const):
+            self._static_index()
+        if not -len(owner) <= index.value < len(owner):
+            self.fail(f"Index {index.value} of a tuple of {len(owner)} items")
+        return owner[index.value]
+
+    def _static_index(self) -> Any:
+        self.fail("The index of a tuple must be a literal number", fix="use an array, or loop over the tuple itself")
+
+    def eval_Attribute(self, node: ast.Attribute) -> Any:
+        owner = self.evaluate(node.value)
+        name = node.attr
+        if isinstance(owner, Static):
+            if isinstance(owner.object, ModuleType) or hasattr(owner.object, name):
+                try:
+                    return self.lift(getattr(owner.object, name), name)
+                except AttributeError:
+                    self.fail(f"{owner.object.__name__} has no {name}")
+        elif is_tuple(owner):
+            if name in getattr(owner, "_fields", ()):
+                return getattr(owner, name)
+        elif arrayish(owner):
+            return self._of_array(owner, name)
+        elif is_scalar(owner) and name in ("real", "imag"):
+            return operators.function(self, name, owner)
+        elif is_scalar(owner) and name in ("conj", "conjugate", "item"):
+            return Bound(owner, name)
+        self.fail(f"The attribute {name} of {describe(owner)} is not supported")
+
+    def _of_array(self, x: Any, name: str) -> Any:
+        if name == "shape":
+            return tuple(lazy(self, x).sizes)
+        if name == "ndim":
+            return const(x.type.ndim)
+        if name == "size":
+            return count(self, lazy(self, x).sizes)
+        if name == "dtype":
+            return Static(x.type.dtype)
+        if name == "T":
+            return calls.METHODS["transpose"](self, x)
+        if name in ("real", "imag"):
+            return operators.function(self, name, x)
+        if name in calls.METHODS:
+            return Bound(x, name)
+        self.fail(f"The attribute {name} of an array is not supported in a differentiable loop function")
+
+    # operators
+
+    def eval_BinOp(self, node: ast.BinOp) -> Any:
+        x, y = self.spread([node.left, node.right])
+        if isinstance(node.op, ast.MatMult):
+            return products.dot(self, x, y)
+        if is_tuple(x) and is_tuple(y) and isinstance(node.op, ast.Add):
+            return (*x, *y)
+        if is_tuple(x) and isinstance(y, Const) and isinstance(node.op, ast.Mult):
+            return tuple(x) * y.value
+        return operators.binary(self, operators.BINARY[type(node.op)], x, y)
+
+    def eval_UnaryOp(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return self.scalar("not", self.truth_of(node.operand))
+        x = self.evaluate(node.operand)
+        if isinstance(node.op, ast.USub):
+            return operators.negative(self, x)
+        return operators.invert(self, x) if isinstance(node.op, ast.Invert) else x
+
+    def eval_BoolOp(self, node: ast.BoolOp) -> Any:
+        return self._chain(node.values, isinstance(node.op, ast.And))
+
+    def _chain(self, nodes: Sequence[ast.expr], wants: bool) -> Operand:
+        """`a and b and ...` (or `or`), of conditions."""
+        first = self.truth_of(nodes[0])
+        if len(nodes) == 1:
+            return first
+        if isinstance(first, Const):
+            return self._chain(nodes[1:], wants) if first.value == wants else first
+        if all(map(cheap, nodes[1:])):
+            return self.scalar("and" if wants else "or", first, self._chain(nodes[1:], wants))
+        return self._short_circuit(first, wants, lambda: self._chain(nodes[1:], wants))
+
+    def _short_circuit(self, first: Operand, wants: bool, rest: Callable[[], Operand]) -> Operand:
+        with self.inside(Block()) as block:
+            second = rest()
+        out = self.value(BOOL)
+        if wants:
+            self.add(If(first, block, Block(), [second], [const(False)], [out], self.line))
+        else:
+            self.add(If(first, Block(), block, [const(True)], [second], [out], self.line))
+        return out
+
+    def eval_Compare(self, node: ast.Compare) -> Any:
+        left = self.evaluate(node.left)
+        return self._compare(left, list(zip(node.ops, node.comparators, strict=True)))
+
+    def _compare(self, left: Any, rest: list[tuple[ast.cmpop, ast.expr]]) -> Any:
+        op, node = rest[0]
+        right = self.evaluate(node)
+        first = self._pair(op, left, right)
+        if len(rest) == 1:
+            return first
+        if not is_scalar(first):
+            self.fail("A chain of comparisons of arrays", fix="combine two comparisons with &")
+        if isinstance(first, Const):
+            return self._compare(right, rest[1:]) if first.value else first
+        if all(cheap(n) for _, n in rest[1:]):
+            return self.scalar("and", first, self._compare(right, rest[1:]))
+        return self._short_circuit(first, True, lambda: self._compare(right, rest[1:]))
+
+    def _pair(self, op: ast.cmpop, x: Any, y: Any) -> Any:
+        if isinstance(op, ast.In | ast.NotIn):
+            return self._contains(x, y, isinstance(op, ast.In))
+        if isinstance(x, Static) or isinstance(y, Static) or is_tuple(x) or is_tuple(y):
+            equal = self._same(x, y)
+            return const(equal if isinstance(op, ast.Is | ast.Eq) else not equal)
+        kind = operators.COMPARED.get(type(op))
+        if kind is None:
+            self.fail("`is` compares objects; in a loop function only with None", fix="use ==")
+        return operators.binary(self, kind, x, y)
+
+    def _same(self, x: Any, y: Any) -> bool:
+        if is_tuple(x) and is_tuple(y):
+            return len(x) == len(y) and all(self._same(a, b) for a, b in zip(x, y, strict=True))
+        if isinstance(x, Static) and isinstance(y, Static):
+            try:
+                return bool(x.object is y.object or x.object == y.object)
+            except TypeError:
+                return False
+        if isinstance(x, Const) and isinstance(y, Const):
+            return bool(x.value == y.value)
+        if isinstance(x, Static) or isinstance(y, Static):
+            return False
+        self.fail("Tuples are compared that are not known when the function is compiled", fix="compare their items")
+
+    def _contains(self, x: Any, items: Any, wanted: bool) -> Any:
+        if not is_tuple(items):
+            self.fail("`in` is supported for tuples")
+        found: Any = const(False)
+        for item in items:
+            found = self.scalar("or", found, self._pair(ast.Eq(), x, item))
+        return found if wanted else self.scalar("not", found)
+
+    def eval_IfExp(self, node: ast.IfExp) -> Any:
+        test = self.truth_of(node.test)
+        if isinstance(test, Const):
+            return self.evaluate(node.body if test.value else node.orelse)
+        return self.choose(test, lambda: self.evaluate(node.body), lambda: self.evaluate(node.orelse))
+
+    def choose(self, test: Operand, then: Callable[[], Any], orelse: Callable[[], Any]) -> Any:
+        """One of two values; only the chosen one is computed."""
+        found, blocks = [], []
+        for side in (then, orelse):
+            with self.inside(Block()) as block:
+                found.append(materialise(self, side()))
+            blocks.append(block)
+        shape = unify("value", outline(self, found[0]), outline(self, found[1]))
+        if isinstance(shape, Conflict):
+            self.fail(
+                "The two sides of a conditional expression differ in kind", got={"sides": f"{shape.first}, {shape.second}"}, kind=DTypeError
+            )
+        return self.join(test, shape, blocks, found, "t")
+
+    def join(self, test: Operand, shape: Any, blocks: list[Block], found: list[Any], name: str) -> Any:
+        sides: list[list[Operand]] = []
+        for block, x in zip(blocks, found, strict=True):
+            with self.inside(block):
+                sides.append([adapt(self, leaf, item) for leaf, item in zip(types(shape), leaves(shape, x), strict=True)])
+        out = fresh(self, name, shape)
+        results = leaves(shape, out)
+        mark_frozen(self, results, sides)
+        self.add(If(test, blocks[0], blocks[1], sides[0], sides[1], results, self.line))
+        measure(self, shape, out)
+        return out
+
+    # calls
+
+    def eval_Call(self, node: ast.Call) -> Any:
+        function = self.evaluate(node.func)
+        args = self.spread([*node.args, *[k.value for k in node.keywords]])
+        given = len(args) - len(node.keywords)
+        keywords: dict[str, Any] = {}
+        for keyword, value in zip(node.keywords, args[given:], strict=True):
+            if keyword.arg is None:
+                self.fail("`**keywords` in a call", fix="write the arguments out")
+            keywords[keyword.arg] = value
+        return self.call(function, args[:given], keywords)
+
+    def call(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        if isinstance(function, Bound):
+            if function.name == "item":
+                return function.owner
+            return self._handled(calls.METHODS[function.name], f"the method {function.name}", [function.owner, *args], keywords)
+        if not isinstance(function, Static):
+            self.fail("Only a function can be called", got={"value": describe(function)})
+        target = function.object
+        try:
+            handler = calls.HANDLERS.get(target)
+        except TypeError:
+            handler = None
+        if handler is not None:
+            return self._handled(handler, getattr(target, "__name__", "the function"), args, keywords)
+        if isinstance(target, Local):
+            return self.inline(target.node, target.frame.source, target.frame, args, keywords)
+        special = SPECIAL.get(getattr(target, "__name__", ""))
+        if (
+            special is not None
+            and not hasattr(target, "py_func")
+            and getattr(target, "__module__", "").split(".")[0] in ("builtins", "numba", "fnad")
+        ):
+            return special(self, *args)
+        if isinstance(target, type) and issubclass(target, tuple) and hasattr(target, "_fields"):
+            return target(*args, **keywords)
+        return self.call_user(target, args, keywords)
+
+    def _handled(self, handler: Handler, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+        try:
+            return handler(self, *args, **keywords)
+        except TypeError as error:
+            if "argument" not in str(error) or isinstance(error, UnsupportedError | DTypeError):
+                raise
+            self.fail(f"{name} with these arguments is not supported in a differentiable loop function", got={"because": str(error)})
+
+    def call_user(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def inline(
+        self, node: ast.FunctionDef | ast.Lambda, source: Source, parent: Frame | None, args: list[Any], keywords: dict[str, Any]
+    ) -> Any:
+        raise NotImplementedError
+
+    # what loops run over
+
+    def sequence(self, x: Any) -> Sequence_:
+        if isinstance(x, Sequence_):
+            return x
+        if not arrayish(x):
+            self.fail("A `for` loop runs over range, prange, an array, a tuple, enumerate, zip or reversed", got={"value": describe(x)})
+        array: Value = materialise(self, x)
+        return Sequence_(const(0), self.dim(array, 0), const(1), lambda i: indexing.read(self, array, i))
+
+
+def cheap(node: ast.expr) -> bool:
+    """Whether evaluating an expression is quick and cannot go wrong."""
+    if isinstance(node, ast.Name | ast.Constant):
+        return True
+    if isinstance(node, ast.UnaryOp):
+        return cheap(node.operand)
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add | ast.Sub | ast.Mult) and cheap(node.left) and cheap(node.right)
+    if isinstance(node, ast.Compare):
+        return cheap(node.left) and all(map(cheap, node.comparators))
+    if isinstance(node, ast.BoolOp):
+        return all(map(cheap, node.values))
+    return isinstance(node, ast.Attribute) and cheap(node.value)
+
+
+def _range(e: Expressions, *args: Any, parallel: bool = False) -> Sequence_:
+    for x in args:
+        if not is_scalar(x) or dtype_of(x).kind not in "biu":
+            e.fail("The bounds of a range are integers", got={"bound": describe(x)}, kind=DTypeError)
+    bounds = [e.cast(x, np.int64) for x in args]
+    lo, hi, step = const(0), bounds[0], const(1)
+    if len(bounds) > 1:
+        lo, hi = bounds[0], bounds[1]  # type: ignore[assignment]
+    if len(bounds) > 2:
+        step = bounds[2]  # type: ignore[assignment]
+    if isinstance(step, Const) and step.value == 0:
+        e.fail("The step of a range must not be 0")
+    return Sequence_(lo, hi, step, lambda i: i, parallel)
+
+
+def _length(e: Expressions, s: Sequence_) -> Operand:
+    """The number of items."""
+    span = e.scalar("sub", s.hi, s.lo, dtype=np.int64)
+    if not (isinstance(s.step, Const) and s.step.value == 1):
+        ahead = e.scalar("neg", e.scalar("floordiv", e.scalar("neg", span, dtype=np.int64), s.step, dtype=np.int64), dtype=np.int64)
+        span = ahead
+    return operators.pick(e, "gt", const(0), span)
+
+
+def counted(e: Expressions, s: Sequence_) -> Sequence_:
+    """The same items, by their number."""
+    if all(isinstance(x, Const) for x in (s.lo, s.step)) and (s.lo.value, s.step.value) == (0, 1):  # type: ignore[union-attr]
+        return s
+
+    def item(k: Operand) -> Any:
+        return s.item(e.scalar("add", s.lo, e.scalar("mul", k, s.step, dtype=np.int64), dtype=np.int64))
+
+    return Sequence_(const(0), _length(e, s), const(1), item, s.parallel)
+
+
+def _enumerate(e: Expressions, x: Any, start: Any = None) -> Any:
+    first = const(0) if start is None else start
+    if is_tuple(x):
+        return tuple((e.scalar("add", const(k), first, dtype=np.int64), item) for k, item in enumerate(x))
+    s = counted(e, e.sequence(x))
+    return Sequence_(s.lo, s.hi, s.step, lambda k: (e.scalar("add", k, first, dtype=np.int64), s.item(k)))
+
+
+def _zip(e: Expressions, *args: Any) -> Any:
+    if all(map(is_tuple, args)):
+        return tuple(zip(*args, strict=False))
+    if any(map(is_tuple, args)):
+        e.fail("zip of tuples with arrays", fix="index the array by enumerate's number")
+    parts = [counted(e, e.sequence(x)) for x in args]
+    size = parts[0].hi
+    for part in parts[1:]:
+        if part.hi is not size:
+            size = operators.pick(e, "lt", size, part.hi)
+    return Sequence_(const(0), size, const(1), lambda k: tuple(part.item(k) for part in parts))
+
+
+def _reversed(e: Expressions, x: Any) -> Any:
+    if is_tuple(x):
+        return tuple(x)[::-1]
+    s = counted(e, e.sequence(x))
+    last = e.scalar("sub", s.hi, const(1), dtype=np.int64)
+    return Sequence_(const(0), s.hi, const(1), lambda k: s.item(e.scalar("sub", last, k, dtype=np.int64)))
+
+
+def _tuple(e: Expressions, x: Any) -> Any:
+    if not is_tuple(x):
+        e.fail("tuple() of something else than a tuple")
+    return tuple(x)
+
+
+def _slice(e: Expressions, *args: Any) -> Slice:
+    given = [None if isinstance(x, Static) and x.object is None else x for x in args]
+    return Slice(*([None, given[0], None] if len(given) == 1 else [*given, None][:3]))
+
+
+SPECIAL: dict[str, Callable[..., Any]] = {
+    "range": _range,
+    "prange": lambda e, *args: _range(e, *args, parallel=True),
+    "enumerate": _enumerate,
+    "zip": _zip,
+    "reversed": _reversed,
+    "tuple": _tuple,
+    "slice": _slice,
+}
