@@ -6,8 +6,8 @@ import fnad
 
 
 def rotations(angles):
-    """Matrices that turn about x, then y, then z: [bone, 3, 3]."""
-    (x, y, z), one = angles.T, np.ones(len(angles))
+    """Matrices that turn about x, then y, then z, by angles in the order x, z, y: [bone, 3, 3]."""
+    (x, z, y), one = angles.T, np.ones(len(angles))
     zero = 0 * one
 
     def matrices(rows):
