@@ -15,6 +15,7 @@ from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
 from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder
 from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
+from fnad.loops.hoist import hoist
 from fnad.loops.order import independent
 from fnad.loops.resolve import Scope, is_simple, operands, used
 from fnad.loops.scalars import guarded, rule
@@ -38,6 +39,7 @@ class Program:
 
     def __init__(self, fn: Function, wanted: Sequence[bool]) -> None:
         fn = unrolled(fn, names_of(fn))
+        hoist(fn.body)
         self.fn, self.wanted = fn, tuple(wanted)
         self.memory = Memory(fn)
         self.active = Activity(fn, self.memory, wanted)

@@ -123,9 +123,7 @@ def _broadcast(b: Builder, sizes: list[Operand]) -> Operand:
     return size
 
 
-def _reader(
-    b: Builder, mine: Sequence[Operand], element: Element, sizes: Sequence[Operand], check: bool
-) -> tuple[Element, bool]:
+def _reader(b: Builder, mine: Sequence[Operand], element: Element, sizes: Sequence[Operand], check: bool) -> tuple[Element, bool]:
     """How to read an array of the shape `mine` that is broadcast to `sizes`, and whether it is read at the very index asked for."""
     skipped = len(sizes) - len(mine)
     if skipped < 0:

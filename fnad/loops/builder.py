@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from fnad.errors import FnadError, UnsupportedError
+from fnad.errors import DTypeError, FnadError, UnsupportedError
 from fnad.loops.ir import BOOL, INT, Array, Block, Const, For, If, Item, Op, Operand, Scalar, Type, Value
 from fnad.loops.source import Source, error_at
 
-Root = Any
-"""What an array's memory belongs to: an argument, or the place of its allocation."""
+Root = tuple[Any, ...]
+"""What an array's memory belongs to: (`argument`, number), (`captured`, ...) or (`new`, the place of its allocation)."""
 
 FOLDED: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "floordiv": operator.floordiv,
@@ -68,7 +68,6 @@ class Builder:
         self.node: ast.AST | None = None
         self.calls: list[Any] = []
         self.captured: dict[int, tuple[Value, np.ndarray[Any, Any]]] = {}
-        self.frozen: set[Value] = set()
         self.roots: dict[Value, frozenset[Root]] = {}
         self.shapes: dict[Value, list[Operand]] = {}
         self.positive: set[Value] = set()
@@ -140,11 +139,11 @@ class Builder:
             return args[1]
         if len(args) != 2:
             return None
-        for x, y, swapped in ((*args, False), (*reversed(args), True)):
+        for x, y, swapped in ((args[0], args[1], False), (args[1], args[0], True)):
             if isinstance(y, Const) and x.type == type and not (swapped and kind in ("sub", "floordiv")):
                 if kind in _NEUTRAL and y.value == _NEUTRAL[kind]:
                     return x
-                if kind in ("and", "or") and y.value == (kind == "or"):
+                if kind in ("and", "or"):
                     return y
         return None
 
@@ -159,9 +158,9 @@ class Builder:
         dtype = np.dtype(dtype)
         if dtype_of(x) == dtype:
             return x
+        if dtype_of(x).kind == "c" and dtype.kind != "c":
+            self.fail("A complex number cannot become a real one", fix="take its .real", kind=DTypeError)
         if isinstance(x, Const):
-            if dtype.kind not in "c" and isinstance(x.value, complex):
-                self.fail("A complex number cannot become a real one", fix="take its .real")
             finite = not isinstance(x.value, float) or np.isfinite(x.value)
             if dtype.kind in "fcb" or finite:
                 return const(np.array(x.value).astype(dtype).item(), dtype)
@@ -203,7 +202,7 @@ class Builder:
     def new_root(self) -> frozenset[Root]:
         """The place of an allocation: the same one where a loop body is built again."""
         place = (getattr(self.node, "lineno", 0), getattr(self.node, "col_offset", 0))
-        return frozenset({(place, tuple(id(call) for call in self.calls))})
+        return frozenset({("new", place, tuple(id(call[-1]) for call in self.calls))})
 
     def view(self, x: Value, axes: str, bounds: Sequence[Operand | None]) -> Value:
         """A view; `axes` and `bounds` as in `ir.Op`."""
@@ -225,8 +224,8 @@ class Builder:
 
     def _slice_size(self, size: Operand, start: Operand | None, stop: Operand | None) -> Operand | None:
         """The size of `a[start:stop]`, where it is simple: then slices that are equally long are known to be."""
-        if isinstance(size, Const) and all(b is None or isinstance(b, Const) for b in (start, stop)):
-            ends = [None if b is None else b.value for b in (start, stop)]  # type: ignore[union-attr]
+        ends = [b.value if isinstance(b, Const) else b for b in (start, stop)]
+        if isinstance(size, Const) and not any(isinstance(end, Value) for end in ends):
             return const(len(range(*slice(*ends).indices(size.value))))
         base, offset = self.affine(size)
         first = 0 if start is None else start.value if isinstance(start, Const) else -1
@@ -280,8 +279,6 @@ class Builder:
 
     def _same_memory(self, out: Value, x: Value) -> Value:
         self.roots[out] = self.roots[x]
-        if x in self.frozen:
-            self.frozen.add(out)
         return out
 
     def may_alias(self, x: Value, y: Value) -> bool:
@@ -292,7 +289,7 @@ class Builder:
         return self.emit("load", (x, *indices), Scalar(dtype_of(x)))
 
     def store(self, x: Value, indices: Sequence[Operand], value: Operand) -> None:
-        if x in self.frozen:
+        if any(root[0] == "captured" for root in self.roots[x]):
             self.fail(
                 "An array that the function closes over is a constant and cannot be written", fix="pass it as an argument, or copy it first"
             )

@@ -106,6 +106,8 @@ def _extreme(kind: str) -> Handler:
 
 HANDLERS[max] = _extreme("gt")
 HANDLERS[min] = _extreme("lt")
+
+
 @HANDLERS.of(len)
 def _len(b: Builder, x: Any) -> Any:
     if is_tuple(x):
@@ -122,13 +124,13 @@ def _conversion(dtype: Any) -> Handler:
     return lambda b, x=None: const(0, dtype) if x is None else operators.convert(b, x, dtype)
 
 
-for _kind, _dtype in ((int, np.int64), (float, np.float64), (bool, np.bool_), (complex, np.complex128)):
-    HANDLERS[_kind] = _conversion(_dtype)
-for _dtype in (
+for _type, _dtype in ((int, np.int64), (float, np.float64), (bool, np.bool_), (complex, np.complex128)):
+    HANDLERS[_type] = _conversion(_dtype)
+for _number in (
     np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float32, np.float64,
     np.complex64, np.complex128,
 ):  # fmt: skip
-    HANDLERS[_dtype] = _conversion(_dtype)
+    HANDLERS[_number] = _conversion(_number)
 
 
 @HANDLERS.of(round)

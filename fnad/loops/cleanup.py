@@ -15,16 +15,6 @@ def clean(function: Function) -> None:
         pass
 
 
-def _operands(item: Item) -> list[list[Operand | None] | tuple[Operand | None, ...]]:
-    """Every list of operands of an item itself."""
-    if isinstance(item, Op):
-        return [item.args]
-    if isinstance(item, If):
-        return [[item.condition], item.then_yields, item.else_yields]
-    first = [item.lo, item.hi, item.step] if isinstance(item, For) else [item.condition]
-    return [[*first, item.stop], item.inits, item.yields]
-
-
 def _replace(function: Function, known: dict[Value, Operand]) -> None:
     def new(x: Operand) -> Operand:
         while isinstance(x, Value) and x in known:
@@ -59,13 +49,13 @@ def _resolve(function: Function) -> bool:
                 if item.yields[k] is item.params[k]:
                     known[item.params[k]] = known[item.results[k]] = item.inits[k]
                     for part in (item.params, item.inits, item.yields, item.results):
-                        del part[k]  # type: ignore[attr-defined]
+                        del part[k]
         elif isinstance(item, If):
             for k in range(len(item.results) - 1, -1, -1):
                 if item.then_yields[k] == item.else_yields[k]:
                     known[item.results[k]] = item.then_yields[k]
                     for part in (item.then_yields, item.else_yields, item.results):
-                        del part[k]  # type: ignore[attr-defined]
+                        del part[k]
     if known:
         _replace(function, known)
     return bool(known)
@@ -115,7 +105,7 @@ def _mark_loop(item: For | While, used: set[Value]) -> bool:
         for k, (param, result) in enumerate(zip(item.params, item.results, strict=True)):
             if param in used or result in used:
                 _use((item.inits[k], item.yields[k]), used)
-        effect = any([_mark(block, used) for block in reversed(blocks(item))])
+        effect = bool([block for block in reversed(blocks(item)) if _mark(block, used)])
         needed = effect or isinstance(item, While) or any(r in used for r in item.results) or item.count in used
         if needed:
             _use([item.stop, *([item.condition] if isinstance(item, While) else [item.lo, item.hi, item.step])], used)
@@ -132,7 +122,8 @@ def _drop(block: Block, used: set[Value]) -> bool:
             else:
                 changed = True
             continue
-        changed |= any([_drop(inner, used) for inner in blocks(item)])
+        for inner in blocks(item):
+            changed |= _drop(inner, used)
         changed |= _drop_versions(item, used)
         if item.results or isinstance(item, While) or any(inner.items for inner in blocks(item)) or getattr(item, "count", None) in used:
             kept.append(item)

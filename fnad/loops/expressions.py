@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -10,27 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from fnad.errors import DTypeError, UnsupportedError
-from fnad.loops import calls, indexing, operators, products
+from fnad.errors import DTypeError
+from fnad.loops import calls, indexing, operators, products, sequences
 from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
 from fnad.loops.indexing import Slice
-from fnad.loops.ir import BOOL, Array, Block, Const, If, Operand, Value
-from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, mark_frozen, measure, outline, rebuild, types, unify
+from fnad.loops.ir import BOOL, Array, Block, Const, If, Operand
+from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, measure, outline, rebuild, types, unify
 from fnad.loops.source import Source, Static
 from fnad.loops.tables import Handler, count
-
-
-@dataclass(eq=False)
-class Sequence_:
-    """What a `for` runs over: `item(i)` for i in `range(lo, hi, step)`."""
-
-    lo: Operand
-    hi: Operand
-    step: Operand
-    item: Callable[[Operand], Any]
-    parallel: bool = False
-    reversible: bool = True
 
 
 @dataclass(eq=False)
@@ -153,7 +142,6 @@ class Expressions(Builder):
             self.captured[id(array)] = (value, array)
             self.roots[value] = frozenset({("captured", id(array))})
             self.shapes[value] = [const(n) for n in array.shape]
-            self.frozen.add(value)
         return self.captured[id(array)][0]
 
     # structures
@@ -215,11 +203,26 @@ class Expressions(Builder):
         if isinstance(index, Slice):
             bounds = [None if x is None else x.value if isinstance(x, Const) else self._static_index() for x in index.bounds]
             return tuple(owner)[slice(*bounds)]
+        if is_scalar(index) and dtype_of(index).kind in "iu" and all(map(is_scalar, owner)) and owner and not isinstance(index, Const):
+            return self._picked(owner, index)
         if not isinstance(index, Const):
             self._static_index()
         if not -len(owner) <= index.value < len(owner):
             self.fail(f"Index {index.value} of a tuple of {len(owner)} items")
         return owner[index.value]
+
+    def _picked(self, owner: tuple[Any, ...], index: Operand) -> Operand:
+        """The item of a tuple of numbers at an index that is known when the program runs."""
+        dtype = operators.common(*map(dtype_of, owner))
+        items = [self.cast(item, dtype) for item in owner]
+        behind = self.scalar("add", index, const(len(owner)), dtype=np.int64)
+        number = self.scalar("select", self.scalar("lt", index, const(0)), behind, index, dtype=np.int64)
+        inside = self.all(self.scalar("ge", number, const(0)), self.scalar("lt", number, const(len(owner))))
+        self.when(self.scalar("not", inside), lambda: self.emit("raise", (), text="raise IndexError('tuple index out of range')"))
+        found = items[0]
+        for k, item in enumerate(items[1:], 1):
+            found = self.scalar("select", self.scalar("eq", number, const(k)), item, found, dtype=dtype)
+        return found
 
     def _static_index(self) -> Any:
         self.fail("The index of a tuple must be a literal number", fix="use an array, or loop over the tuple itself")
@@ -242,7 +245,7 @@ class Expressions(Builder):
             return operators.function(self, name, owner)
         elif is_scalar(owner) and name in ("conj", "conjugate", "item"):
             return Bound(owner, name)
-        self.fail(f"The attribute {name} of {describe(owner)} is not supported")
+        return self.fail(f"The attribute {name} of {describe(owner)} is not supported")
 
     def _of_array(self, x: Any, name: str) -> Any:
         if name == "shape":
@@ -259,7 +262,7 @@ class Expressions(Builder):
             return operators.function(self, name, x)
         if name in calls.METHODS:
             return Bound(x, name)
-        self.fail(f"The attribute {name} of an array is not supported in a differentiable loop function")
+        return self.fail(f"The attribute {name} of an array is not supported in a differentiable loop function")
 
     # operators
 
@@ -346,7 +349,7 @@ class Expressions(Builder):
             return bool(x.value == y.value)
         if isinstance(x, Static) or isinstance(y, Static):
             return False
-        self.fail("Tuples are compared that are not known when the function is compiled", fix="compare their items")
+        return self.fail("Tuples are compared that are not known when the function is compiled", fix="compare their items")
 
     def _contains(self, x: Any, items: Any, wanted: bool) -> Any:
         if not is_tuple(items):
@@ -383,7 +386,6 @@ class Expressions(Builder):
                 sides.append([adapt(self, leaf, item) for leaf, item in zip(types(shape), leaves(shape, x), strict=True)])
         out = fresh(self, name, shape)
         results = leaves(shape, out)
-        mark_frozen(self, results, sides)
         self.add(If(test, blocks[0], blocks[1], sides[0], sides[1], results, self.line))
         measure(self, shape, out)
         return out
@@ -417,7 +419,7 @@ class Expressions(Builder):
             return self._handled(handler, getattr(target, "__name__", "the function"), args, keywords)
         if isinstance(target, Local):
             return self.inline(target.node, target.frame.source, target.frame, args, keywords)
-        special = SPECIAL.get(getattr(target, "__name__", ""))
+        special = sequences.SPECIAL.get(getattr(target, "__name__", ""))
         if (
             special is not None
             and not hasattr(target, "py_func")
@@ -430,11 +432,10 @@ class Expressions(Builder):
 
     def _handled(self, handler: Handler, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
         try:
-            return handler(self, *args, **keywords)
+            inspect.signature(handler).bind(self, *args, **keywords)
         except TypeError as error:
-            if "argument" not in str(error) or isinstance(error, UnsupportedError | DTypeError):
-                raise
             self.fail(f"{name} with these arguments is not supported in a differentiable loop function", got={"because": str(error)})
+        return handler(self, *args, **keywords)
 
     def call_user(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         raise NotImplementedError
@@ -443,16 +444,6 @@ class Expressions(Builder):
         self, node: ast.FunctionDef | ast.Lambda, source: Source, parent: Frame | None, args: list[Any], keywords: dict[str, Any]
     ) -> Any:
         raise NotImplementedError
-
-    # what loops run over
-
-    def sequence(self, x: Any) -> Sequence_:
-        if isinstance(x, Sequence_):
-            return x
-        if not arrayish(x):
-            self.fail("A `for` loop runs over range, prange, an array, a tuple, enumerate, zip or reversed", got={"value": describe(x)})
-        array: Value = materialise(self, x)
-        return Sequence_(const(0), self.dim(array, 0), const(1), lambda i: indexing.read(self, array, i))
 
 
 def cheap(node: ast.expr) -> bool:
@@ -468,89 +459,3 @@ def cheap(node: ast.expr) -> bool:
     if isinstance(node, ast.BoolOp):
         return all(map(cheap, node.values))
     return isinstance(node, ast.Attribute) and cheap(node.value)
-
-
-def _range(e: Expressions, *args: Any, parallel: bool = False) -> Sequence_:
-    for x in args:
-        if not is_scalar(x) or dtype_of(x).kind not in "biu":
-            e.fail("The bounds of a range are integers", got={"bound": describe(x)}, kind=DTypeError)
-    bounds = [e.cast(x, np.int64) for x in args]
-    lo, hi, step = const(0), bounds[0], const(1)
-    if len(bounds) > 1:
-        lo, hi = bounds[0], bounds[1]  # type: ignore[assignment]
-    if len(bounds) > 2:
-        step = bounds[2]  # type: ignore[assignment]
-    if isinstance(step, Const) and step.value == 0:
-        e.fail("The step of a range must not be 0")
-    return Sequence_(lo, hi, step, lambda i: i, parallel)
-
-
-def _length(e: Expressions, s: Sequence_) -> Operand:
-    """The number of items."""
-    span = e.scalar("sub", s.hi, s.lo, dtype=np.int64)
-    if not (isinstance(s.step, Const) and s.step.value == 1):
-        ahead = e.scalar("neg", e.scalar("floordiv", e.scalar("neg", span, dtype=np.int64), s.step, dtype=np.int64), dtype=np.int64)
-        span = ahead
-    return operators.pick(e, "gt", const(0), span)
-
-
-def counted(e: Expressions, s: Sequence_) -> Sequence_:
-    """The same items, by their number."""
-    if all(isinstance(x, Const) for x in (s.lo, s.step)) and (s.lo.value, s.step.value) == (0, 1):  # type: ignore[union-attr]
-        return s
-
-    def item(k: Operand) -> Any:
-        return s.item(e.scalar("add", s.lo, e.scalar("mul", k, s.step, dtype=np.int64), dtype=np.int64))
-
-    return Sequence_(const(0), _length(e, s), const(1), item, s.parallel)
-
-
-def _enumerate(e: Expressions, x: Any, start: Any = None) -> Any:
-    first = const(0) if start is None else start
-    if is_tuple(x):
-        return tuple((e.scalar("add", const(k), first, dtype=np.int64), item) for k, item in enumerate(x))
-    s = counted(e, e.sequence(x))
-    return Sequence_(s.lo, s.hi, s.step, lambda k: (e.scalar("add", k, first, dtype=np.int64), s.item(k)))
-
-
-def _zip(e: Expressions, *args: Any) -> Any:
-    if all(map(is_tuple, args)):
-        return tuple(zip(*args, strict=False))
-    if any(map(is_tuple, args)):
-        e.fail("zip of tuples with arrays", fix="index the array by enumerate's number")
-    parts = [counted(e, e.sequence(x)) for x in args]
-    size = parts[0].hi
-    for part in parts[1:]:
-        if part.hi is not size:
-            size = operators.pick(e, "lt", size, part.hi)
-    return Sequence_(const(0), size, const(1), lambda k: tuple(part.item(k) for part in parts))
-
-
-def _reversed(e: Expressions, x: Any) -> Any:
-    if is_tuple(x):
-        return tuple(x)[::-1]
-    s = counted(e, e.sequence(x))
-    last = e.scalar("sub", s.hi, const(1), dtype=np.int64)
-    return Sequence_(const(0), s.hi, const(1), lambda k: s.item(e.scalar("sub", last, k, dtype=np.int64)))
-
-
-def _tuple(e: Expressions, x: Any) -> Any:
-    if not is_tuple(x):
-        e.fail("tuple() of something else than a tuple")
-    return tuple(x)
-
-
-def _slice(e: Expressions, *args: Any) -> Slice:
-    given = [None if isinstance(x, Static) and x.object is None else x for x in args]
-    return Slice(*([None, given[0], None] if len(given) == 1 else [*given, None][:3]))
-
-
-SPECIAL: dict[str, Callable[..., Any]] = {
-    "range": _range,
-    "prange": lambda e, *args: _range(e, *args, parallel=True),
-    "enumerate": _enumerate,
-    "zip": _zip,
-    "reversed": _reversed,
-    "tuple": _tuple,
-    "slice": _slice,
-}

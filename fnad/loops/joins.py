@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.loops.builder import Builder, const, is_array, is_scalar, is_tuple, same
-from fnad.loops.ir import Array, Operand, Scalar, Type, Value
+from fnad.loops.ir import Array, Operand, Scalar, Type
 from fnad.loops.source import Static
 
 
@@ -136,10 +136,3 @@ def adapt(b: Builder, leaf: Leaf, x: Any) -> Operand:
     if isinstance(leaf.type, Scalar):
         return b.cast(value, leaf.type.dtype)
     return value
-
-
-def mark_frozen(b: Builder, results: list[Value], sides: list[list[Operand]]) -> None:
-    """What may be a constant of the closure stays one after a join."""
-    for k, result in enumerate(results):
-        if any(side[k] in b.frozen for side in sides if isinstance(side[k], Value)):
-            b.frozen.add(result)

@@ -134,8 +134,6 @@ def _eye(b: Builder, n: Any, m: Any = None, dtype: Any = None) -> Any:
     return made(b, kept, sizes, lambda at: b.cast(b.scalar("eq", at[0], at[1]), kept))
 
 
-
-
 HANDLERS[np.identity] = lambda b, n, dtype=None: _eye(b, n, None, dtype)
 
 

@@ -191,8 +191,6 @@ def convert(b: Builder, x: Any, dtype: Any) -> Any:
     """`dtype(x)`, `x.astype(dtype)`."""
     check_numbers(b, x)
     dtype = np.dtype(dtype)
-    if dtype_of_any(x).kind == "c" and dtype.kind != "c":
-        b.fail("A complex number cannot become a real one", fix="take its .real", kind=DTypeError)
     return _apply(b, lambda u: b.truth(u) if dtype.kind == "b" else b.cast(u, dtype), dtype, x)
 
 

@@ -60,8 +60,6 @@ def _norm(b: Builder, x: Any) -> Any:
     return operators.function(b, "sqrt", reductions.total(b, operators.binary(b, "mul", x, x)))
 
 
-
-
 @HANDLERS.of(np.trace)
 def _trace(b: Builder, x: Any) -> Any:
     return reductions.total(b, _diagonal(b, x))

@@ -119,8 +119,6 @@ HANDLERS[np.all] = _all_or_any("and", True)
 HANDLERS[np.any] = _all_or_any("or", False)
 
 
-
-
 @HANDLERS.of(sum)
 def _sum(b: Builder, x: Any, start: Any = None) -> Any:
     found: Any = const(0) if start is None else start

@@ -9,7 +9,7 @@ import numpy as np
 
 from fnad.loops.adjoint import Program
 from fnad.loops.analysis import is_array
-from fnad.loops.ir import Array, Block, For, Function, Op, Operand, Value, While, walk
+from fnad.loops.ir import Array, Block, Const, For, Function, If, Item, Op, Operand, Value, While, defined, walk
 from fnad.loops.printer import Printer
 from fnad.loops.prune import Pruner
 from fnad.loops.spelling import PRODUCT, SUM, Expression, converted, dtype_name, element, within
@@ -138,6 +138,8 @@ class _Adjoint(Printer):
     def _for(self, item: For) -> None:
         push = self.program.rows.get(id(item))
         if push is None:
+            if self.depth == 1:
+                self._foresee(item)
             super()._for(item)
             return
         trips = self._trips(item.lo, item.hi, item.step)
@@ -148,6 +150,38 @@ class _Adjoint(Printer):
         super()._for(item)
         for k, values in tapes:
             self.put(f"top_{k} += {_times(len(values), f'max({trips}, 0)')}")
+
+    def _foresee(self, item: For) -> None:
+        """Room for all iterations of a loop that stands alone, as far as it can be told before: a tape that grows is copied."""
+        inside = {v for i in walk(item.body) for v in (*defined(i), *getattr(i, "params", ()), *([i.iv] if isinstance(i, For) else []))}
+        inside |= {item.iv, *item.params}
+        for k in self.tapes:
+            need = self._need(item, k, inside)
+            if need:
+                self._room(k, need)
+
+    def _need(self, item: Item, k: str, inside: set[Value]) -> str:
+        """How many numbers the item keeps on a tape; an empty text where that is none or not known."""
+        if isinstance(item, Op):
+            count = len([v for v in item.args if v is not None and self._tape(v) == k]) if item.kind == "push" else 0
+            return str(count) if count else ""
+        if isinstance(item, If):
+            needs = [self._together(b.items, k, inside) for b in (item.then, item.orelse)]
+            return max(needs, key=len)
+        if isinstance(item, While) or item.stop is not None or any(b in inside for b in (item.lo, item.hi, item.step)):
+            return ""
+        push = self.program.rows.get(id(item))
+        if push is not None:
+            each = str(sum(self._tape(v) == k for v in push.args[2:]) or "")
+        else:
+            each = self._together(item.body.items, k, inside)
+        if not each or not (isinstance(item.step, Const) and item.step.value in (1, -1)):
+            return ""
+        trips = within(self._trips(item.lo, item.hi, item.step), PRODUCT)
+        return trips if each == "1" else f"{each} * {trips}" if each.isdigit() else f"({each}) * {trips}"
+
+    def _together(self, items: Sequence[Item], k: str, inside: set[Value]) -> str:
+        return " + ".join(n for i in items if (n := self._need(i, k, inside)))
 
     def _trips(self, lo: Operand | None, hi: Operand | None, step: Operand | None) -> Expression:
         far, near = (hi, lo) if self._read(step) == "1" else (lo, hi)

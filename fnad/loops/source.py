@@ -60,7 +60,7 @@ def parse(function: Callable[..., Any]) -> Source:
         raise UnsupportedError(
             f"The source of {function.__qualname__} cannot be read, and its derivative is made from its source",
             got={"file": code.co_filename, "line": code.co_firstlineno},
-            fix="write the function in a file or a notebook cell (not with exec or at the bare prompt) and import it again if the file changed",
+            fix="write it in a file or a notebook cell, not with exec or at the bare prompt; import it again if the file has changed",
         )
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise UnsupportedError(f"{function.__qualname__} is a generator or a coroutine", fix="return arrays from a plain function")

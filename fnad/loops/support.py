@@ -14,7 +14,7 @@ F = np.ndarray[Any, Any]
 @kernel
 def grow(tape: F, size: int) -> F:
     """The tape with room for `size` numbers at least; pages that are not touched cost nothing."""
-    new = np.empty(max(size, 8 * tape.size), tape.dtype)
+    new = np.empty(max(size, 4 * tape.size), tape.dtype)
     new[: tape.size] = tape
     return new
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fnad.loops.emit import Names
-from fnad.loops.ir import BOOL, Block, Const, For, Function, If, Item, Op, Operand, Value, While, walk
+from fnad.loops.ir import BOOL, Block, Const, For, Function, If, Item, Op, Operand, Value, While
 
 _TRIPS, _OPERATIONS = 8, 120
 
@@ -27,9 +27,7 @@ _FOLDS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def unrolled(fn: Function, names: Names) -> Function:
-    """The same function without loops of few iterations whose number is known; arguments and captured arrays stay."""
-    if not any(isinstance(i, For) and _short(i) for i in walk(fn.body)):
-        return fn
+    """A copy of the function without loops of few iterations whose number is known; arguments and captured arrays stay."""
     copier = _Copier(names)
     body = copier.block(fn.body)
     returns = [copier.get(r) for r in fn.returns]

@@ -1,5 +1,6 @@
 """Small loop functions, one or more for each thing that the front end understands, with arguments."""
 
+# ruff: noqa: B007, B020, B905, F821, F841, RET504, RUF005, RUF059  (they are written as users write)
 import math
 import operator
 from collections import namedtuple
@@ -622,7 +623,18 @@ def array_makers(n, x):
     b = np.array([[1.0, x], [x * x, 4]])
     c = np.array([1, 2, n])
     d = np.array((x, n))
-    return a, b, c, d, np.arange(n), np.arange(1, 9, 3), np.arange(0.0, 1.0, 0.3), np.linspace(x, 2.0, n), np.asarray(a), np.linspace(0, 1, 3)
+    return (
+        a,
+        b,
+        c,
+        d,
+        np.arange(n),
+        np.arange(1, 9, 3),
+        np.arange(0.0, 1.0, 0.3),
+        np.linspace(x, 2.0, n),
+        np.asarray(a),
+        np.linspace(0, 1, 3),
+    )
 
 
 @case(M)

@@ -124,9 +124,8 @@ class Interpreter:
         args[0][tuple(args[1:-1])] = args[-1]
 
     def apply_view(self, op, args):
-        bounds, index = list(args[1:]), []
-        for letter in op.attrs["axes"]:
-            index.append(bounds.pop(0) if letter == "i" else slice(*[bounds.pop(0) for _ in range(3)]))
+        bounds = iter(args[1:])
+        index = [next(bounds) if letter == "i" else slice(next(bounds), next(bounds), next(bounds)) for letter in op.attrs["axes"]]
         return args[0][tuple(index)]
 
     def apply_transpose(self, op, args):
