@@ -233,7 +233,9 @@ class Foreign(Called):
 
     __slots__ = ("address", "numbers")
 
-    def __init__(self, equation: Any, inputs: tuple[Buffer, ...], outputs: tuple[Buffer, ...], address: Any, numbers: tuple[Any, ...]) -> None:
+    def __init__(
+        self, equation: Any, inputs: tuple[Buffer, ...], outputs: tuple[Buffer, ...], address: Any, numbers: tuple[Any, ...]
+    ) -> None:
         super().__init__(equation, inputs, outputs)
         self.address, self.numbers = address, numbers
 

@@ -14,8 +14,8 @@ from fnad.errors import UnsupportedError
 from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
 from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder
-from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
 from fnad.loops.hoist import hoist
+from fnad.loops.ir import INT, Block, Const, For, Function, If, Item, Op, Operand, Scalar, Value, While, blocks, walk
 from fnad.loops.order import independent
 from fnad.loops.resolve import Scope, is_simple, operands, used
 from fnad.loops.scalars import guarded, rule
@@ -31,7 +31,8 @@ class Program:
     | `set`, `acc` | the variable `args[0]` becomes, or grows by, `args[1]` |
     | `acc_at` | like `store`, but adds |
     | `init` | the variable `out` becomes 0 |
-    | `push`, `pop` | the numbers `args` go to the tape, or attrs `values` come from it; with attrs `rows`, two operands precede whose difference is the row's number |
+    | `push` | the numbers `args` go to the tape; with attrs `rows` after two operands, whose difference is the row |
+    | `pop` | attrs `values` come from the tape; with attrs `rows` from the row that `args` say |
     | `rewind` | the tape goes back to where the rows of the loop over `range(*args)` begin |
     | `keep`, `take` | the array binding attrs `value` goes to a list of its own, or comes from it |
     | `call` | the helper attrs `name` is called for its effect |

@@ -114,9 +114,9 @@ class Memory:
             return root
 
         for roots in self.roots.values():
-            first, *others = sorted(roots, key=lambda r: r.name) or [None]
-            for other in others:
-                leader[find(other)] = find(first)  # type: ignore[arg-type]
+            ordered = sorted(roots, key=lambda r: r.name)
+            for other in ordered[1:]:
+                leader[find(other)] = find(ordered[0])
         return {value: find(min(roots, key=lambda r: r.name)) for value, roots in self.roots.items() if roots}
 
     def _twins(self) -> None:
@@ -147,7 +147,8 @@ class Memory:
 
     def alias(self, a: Operand | None, b: Operand | None) -> bool:
         """Whether two arrays may share memory at one time."""
-        assert isinstance(a, Value) and isinstance(b, Value)
+        assert isinstance(a, Value)
+        assert isinstance(b, Value)
         if self.roots[a].isdisjoint(self.roots[b]):
             return False
         return frozenset((self.binding(a), self.binding(b))) not in self.apart
@@ -162,7 +163,7 @@ class Activity:
         seeds = {self._key(a) for a, w in zip(fn.args, wanted, strict=True) if w}
         varied = self._closure(seeds, forwards=True)
         ends = {self._key(r) for r in fn.returns if is_float(r)}
-        self._active = varied & self._closure(ends, forwards=False)  # type: ignore[arg-type]
+        self._active = varied & self._closure(ends, forwards=False)
 
     def __contains__(self, x: Operand | None) -> bool:
         return is_float(x) and self._key(x) in self._active

@@ -31,7 +31,7 @@ def _taken(loop: Item, body: Block) -> list[Item]:
         inside.update(v for b in blocks(loop) for i in walk(b) for v in defined(i))
     taken: list[Item] = []
     for item in body.items:
-        if isinstance(item, Op) and item.kind in _CHEAP and item.out is not None and inside.isdisjoint(item.args):  # type: ignore[arg-type]
+        if isinstance(item, Op) and item.kind in _CHEAP and item.out is not None and inside.isdisjoint(item.args):
             taken.append(item)
             inside.discard(item.out)
     body.items = [i for i in body.items if not any(i is t for t in taken)]

@@ -17,7 +17,7 @@ functions are inlined, `continue` and early `return` are branches, and whole-arr
 | `copy` | an array | a new C-contiguous array with the same contents |
 | `load` | array, one index per axis | the element |
 | `store` | array, one index per axis, value | - |
-| `view` | array, bounds ... | a view; attrs `axes`: one letter per axis of the array, `i` (one integer operand) or `s` (three: start, stop, step; `None` where the user left it out) |
+| `view` | array, bounds ... | a view; attrs `axes`: a letter per axis of the array, see below |
 | `transpose` | an array | a view; attrs `axes` = the permutation |
 | `reshape` | an array, sizes | a view of a contiguous array |
 | `dim` | an array | the size (int64) of its axis attrs `axis` |
@@ -25,6 +25,7 @@ functions are inlined, `continue` and early `return` are branches, and whole-arr
 | `opaque` | scalars and arrays | a scalar; attrs `function`: a compiled function with a registered derivative |
 | `raise` | - | -; attrs `text`: the statement as the user wrote it |
 
+An axis of a `view` is `i` (one integer operand) or `s` (three operands: start, stop, step; `None` where the user left it out).
 Indices may be negative, as in Python. Regions are `For`, `While` and `If`.
 """
 

@@ -56,9 +56,7 @@ def _sums(loop: For) -> bool:
                 return False
         return True
 
-    return all(
-        not is_float(p) or (alone(p) and uses[p] <= 2 and leads(y, p, 0)) for p, y in zip(loop.params, loop.yields, strict=True)
-    )
+    return all(not is_float(p) or (alone(p) and uses[p] <= 2 and leads(y, p, 0)) for p, y in zip(loop.params, loop.yields, strict=True))
 
 
 def _own_elements(loop: For, memory: Memory, places: Places) -> bool:

@@ -85,7 +85,6 @@ class Loop(Primitive):
     def batch(self, args: Sequence[Any], batched: Level, *, program: Program, known: Known, levels: Levels = ()) -> tuple[Any, ...]:
         return tuple(self(*args, program=program, known=known, levels=(tuple(batched), *levels)))
 
-
     def lower(self, *avals: Aval, program: Program, known: Known, levels: Levels = ()) -> Native:
         return Native(lambda: program.address(None, levels))
 

@@ -168,7 +168,8 @@ class Scope:
                 found.append(Op(item.kind, item.args, new[item.out], item.attrs, item.line))
                 continue
             assert isinstance(item, If)
-            again = If(item.condition, *(Block(self._slice(b.items, new)) for b in (item.then, item.orelse)), line=item.line)
+            then, orelse = (Block(self._slice(b.items, new)) for b in (item.then, item.orelse))
+            again = If(item.condition, then, orelse, line=item.line)
             for a, c, r in zip(item.then_yields, item.else_yields, item.results, strict=True):
                 if r in self.results:
                     new[r] = self._twin(r)

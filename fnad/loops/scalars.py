@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from fnad.loops.emit import Builder
-from fnad.loops.ir import Const, Op, Operand, Value
+from fnad.loops.ir import Const, Op, Operand, Scalar, Value
 
 Slopes = Callable[[Builder, Sequence[Operand], Value], Sequence[Operand]]
 
@@ -76,7 +76,7 @@ def _pow(b: Builder, args: Sequence[Operand], out: Value) -> Sequence[Operand]:
     """By the base y * x**(y - 1); by the exponent x**y * log(x), 0 where the base is 0."""
     x, y = args
     one = b.const(1.0, out)
-    base = b.mul(y, b.pow(x, b.sub(y, Const(1, y.type))))
+    base = b.mul(y, b.pow(x, b.sub(y, Const(1, Scalar(y.type.dtype)))))
     if isinstance(y, Const) or y.type.dtype.kind != "f":
         return base, b.const(0.0, out)
     positive = b.compare("gt", x, b.const(0.0, out))

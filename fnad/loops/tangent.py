@@ -123,8 +123,8 @@ class _Tangent:
         elif op.kind == "alloc":
             self.of[out] = b.op("alloc", *op.args, type=out.type, name=name, fill=0.0)
         elif op.kind == "copy":
-            shadow = self._tangent(op.args[0])
-            self.of[out] = b.op("copy", shadow, type=out.type, name=name) if shadow is not None else b.like(out, name)
+            found = self._tangent(op.args[0])
+            self.of[out] = b.op("copy", found, type=out.type, name=name) if found is not None else b.like(out, name)
         else:
             terms = [b.op("dot", *pair, type=out.type, name=name) for pair in self._products(op)]
             for other in terms[1:]:
@@ -133,7 +133,8 @@ class _Tangent:
 
     def _number(self, op: Op, b: Builder) -> None:
         out, args = op.out, op.args
-        assert out is not None and isinstance(out.type, Scalar)
+        assert out is not None
+        assert isinstance(out.type, Scalar)
         if op.kind == "cast":
             t = self._tangent(args[0])
             self.of[out] = b.const(0.0, out) if t is None else b.cast(t, out.type)
@@ -154,7 +155,9 @@ class _Tangent:
     def _terms(self, op: Op, b: Builder) -> list[tuple[Operand, Operand, bool]]:
         """(tangent, slope, whether the slope may be infinite) of every argument that has a tangent."""
         known = rule_of(op.attrs["function"]) if op.kind == "opaque" else rule(op.kind)
-        assert known is not None and known.slopes is not None and op.out is not None
+        assert known is not None
+        assert known.slopes is not None
+        assert op.out is not None
         args = [a for a in op.args if a is not None]
         tangents = [self._tangent(a) if is_float(a) else None for a in args]
         if all(t is None for t in tangents):

@@ -102,11 +102,11 @@ class _Copier:
     def _op(self, op: Op, items: list[Item]) -> None:
         args = tuple(map(self.get, op.args))
         fold = _FOLDS.get(op.kind)
-        if fold is not None and op.out is not None and all(isinstance(a, Const) and a.type.dtype.kind in "biu" for a in args):
-            if not (op.kind in ("floordiv", "mod") and not args[1].value):
-                value = fold(args[0].value, args[1].value)
-                self.new[op.out] = Const(value, BOOL if isinstance(value, bool) else op.out.type)  # type: ignore[arg-type]
-                return
+        whole = all(isinstance(a, Const) and a.type.dtype.kind in "biu" for a in args)
+        if fold is not None and op.out is not None and whole and not (op.kind in ("floordiv", "mod") and not args[1].value):
+            value = fold(args[0].value, args[1].value)
+            self.new[op.out] = Const(value, BOOL if isinstance(value, bool) else op.out.type)  # type: ignore[arg-type]
+            return
         items.append(Op(op.kind, args, None if op.out is None else self._copy(op.out), op.attrs, op.line))
 
     def _if(self, item: If, items: list[Item]) -> None:
@@ -119,8 +119,8 @@ class _Copier:
                 self.new[r] = self.get(y)
             return
         then, orelse = self.block(item.then), self.block(item.orelse)
-        ends = [[*map(self.get, e)] for e in (item.then_yields, item.else_yields)]
-        items.append(If(condition, then, orelse, *ends, [*map(self._copy, item.results)], item.line))
+        ends = [*map(self.get, item.then_yields)], [*map(self.get, item.else_yields)]
+        items.append(If(condition, then, orelse, ends[0], ends[1], [*map(self._copy, item.results)], item.line))
 
     def _unroll(self, loop: For, items: list[Item]) -> None:
         current = [self.get(i) for i in loop.inits]
@@ -137,7 +137,7 @@ class _Copier:
     def _loop(self, item: For | While) -> Item:
         inits = [self.get(i) for i in item.inits]
         if isinstance(item, For):
-            bounds = [self.get(x) for x in (item.lo, item.hi, item.step)]
+            lo, hi, step = (self.get(x) for x in (item.lo, item.hi, item.step))
             iv = self._copy(item.iv)
         params = [self._copy(p) for p in item.params]
         head = self.block(item.head) if isinstance(item, While) else Block()
@@ -149,4 +149,4 @@ class _Copier:
         if isinstance(item, While):
             assert count is not None
             return While(head, condition, body, params, inits, yields, results, count, stop, item.line)  # type: ignore[arg-type]
-        return For(iv, *bounds, body, params, inits, yields, results, stop, count, item.parallel, item.line)
+        return For(iv, lo, hi, step, body, params, inits, yields, results, stop, count, item.parallel, item.line)

@@ -5,10 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 from fnad.loops.frontend import build
 from tests.loops.functions import CASES
 from tests.loops.machine import flatten, interpret, ir_type, verify
+from tests.loops.programs import loop_programs
 
 
 def same(got, want):
@@ -32,4 +34,18 @@ def test_it_computes_what_python_computes(name):
     assert same(got, want), (got, want)
     assert same(tuple(flatten(mine)), tuple(flatten(theirs)))
     changed = {value for value, a, b in zip(built.args, flatten(args), flatten(theirs), strict=True) if not np.array_equal(a, b)}
+    assert changed <= built.written
+
+
+@settings(max_examples=60, deadline=None)
+@given(loop_programs())
+def test_random_programs_compute_what_python_computes(program):
+    f = program.function()
+    built = build(f, [ir_type(a) for a in program.args])
+    verify(built)
+    mine, theirs = program.copies(), program.copies()
+    got, want = interpret(built, *mine), f(*theirs)
+    assert same(got, want), (got, want)
+    assert same(mine, theirs)
+    changed = {value for value, a, b in zip(built.args, program.args, theirs, strict=True) if not np.array_equal(a, b)}
     assert changed <= built.written
