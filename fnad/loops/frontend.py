@@ -73,6 +73,13 @@ def _argument(front: Frontend, name: str, kind: Any, args: list[Value]) -> Any:
     raise ArgumentError("The type of an argument is an ir.Scalar, an ir.Array, a tuple of types or a Static", got={name: kind})
 
 
+def _kind(x: Any) -> Any:
+    """What `_argument` takes for a value like this one."""
+    if is_tuple(x):
+        return rebuild(x, [_kind(item) for item in x])
+    return x.object if isinstance(x, Static) else x.type
+
+
 def _template(front: Frontend, value: Any, returns: list[Operand]) -> Any:
     if is_tuple(value):
         return rebuild(value, [_template(front, item, returns) for item in value])
@@ -148,6 +155,10 @@ class Frontend(Statements):
     def call_user(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         if getattr(target, "derivative_rule", None) is not None:
             return self._opaque(target, args)
+        if hasattr(target, "function_for"):  # a derivative: its text depends on the types
+            args = [materialise(self, x) for x in args]
+            source = parse(target.function_for(tuple(map(_kind, args))))
+            return self.inline(source.node, source, None, args, keywords)
         if not hasattr(target, "py_func"):
             self.fail(
                 f"The function {getattr(target, '__name__', target)} cannot be differentiated inside a loop function",

@@ -15,6 +15,7 @@ from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ClosureError, DTypeError, InPlaceError, describe_function, user_line
 from fnad.loops import ir
+from fnad.loops.derived import SUPPORTED, Derivative
 from fnad.loops.frontend import build
 from fnad.loops.primitive import loop
 from fnad.loops.program import Mode, Program
@@ -260,6 +261,22 @@ def _contents(a: Any) -> Any:
     return a
 
 
+def _derivative(transformed: Any, options: dict[str, Any]) -> Derivative:
+    """A transformed loop function as one that loops can call."""
+    name, function, argnums, has_aux = transformed.made_by
+    if name not in SUPPORTED or has_aux or not isinstance(function, LoopFunction):
+        raise ArgumentError(
+            "fnad.njit of a transformed function takes fnad.grad, value_and_grad or jacfwd of a function under fnad.njit, without has_aux",
+            got={"function": repr(transformed)},
+            fix="decorate the inner function with @fnad.njit: fnad.njit(fnad.grad(f))",
+        )
+    if options:
+        raise ArgumentError(
+            "fnad.njit of a derivative has no options", got={"options": ", ".join(sorted(options))}, fix="give them to the inner function"
+        )
+    return Derivative(transformed, function, name, argnums)
+
+
 def njit(function: Any = None, /, **options: Any) -> Any:
     """Compile a function of numbers and arrays with numba, so that fnad differentiates its loops.
 
@@ -297,6 +314,8 @@ def njit(function: Any = None, /, **options: Any) -> Any:
         return lambda f: njit(f, **options)
     if isinstance(function, types.FunctionType):
         return LoopFunction(function, options)
+    if hasattr(function, "made_by"):
+        return _derivative(function, options)
     if hasattr(function, "py_func"):
         return LoopFunction(function.py_func, options)
     return lambda f: LoopFunction(f, {**options, "signature": function})
