@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import ShapeError
-from fnad.loops.builder import Builder, const, dtype_of, is_array, same
+from fnad.loops.builder import Builder, NotNumeric, const, dtype_of, is_array, same
 from fnad.loops.ir import Array, Block, Const, If, Operand, Value
 
 Element = Callable[[Sequence[Operand]], Operand]
@@ -67,6 +67,10 @@ def arrayish(x: Any) -> bool:
     return isinstance(x, Lazy) or is_array(x)
 
 
+def dtype_of_any(x: Any) -> np.dtype[Any]:
+    return x.dtype if isinstance(x, Lazy) else dtype_of(x)
+
+
 def lazy(b: Builder, x: Any) -> Lazy:
     """An array, or a scalar, as an expression."""
     if isinstance(x, Lazy):
@@ -82,6 +86,13 @@ def lazy(b: Builder, x: Any) -> Lazy:
     return Lazy(b, dtype_of(x), len(sizes), lambda: list(sizes), fit, True)
 
 
+def array_of(b: Builder, x: Any, ndim: int | None = None) -> Lazy:
+    """An argument that must be an array (of a rank)."""
+    if not arrayish(x) or ndim not in (None, x.type.ndim):
+        raise NotNumeric(x, "an array" if ndim is None else ["", "a vector", "a matrix"][ndim])
+    return lazy(b, x)
+
+
 def elementwise(b: Builder, function: Callable[..., Operand], dtype: Any, operands: Sequence[Any]) -> Lazy:
     """`function` of the elements of operands that broadcast against each other."""
     rank = max(x.type.ndim for x in operands if arrayish(x))
@@ -91,11 +102,12 @@ def elementwise(b: Builder, function: Callable[..., Operand], dtype: Any, operan
         again = not found.plain and found.type.ndim < rank  # each element would be computed many times
         return lazy(b, materialise(b, found)) if again else found
 
-    parts = [part(x) for x in operands]
+    parts, node = [part(x) for x in operands], b.node
 
     def shape() -> list[Operand]:
         every = [p.sizes for p in parts]
-        return [_broadcast(b, [sizes[k - rank] for sizes in every if len(sizes) >= rank - k]) for k in range(rank)]
+        with b.at(node):
+            return [_broadcast(b, [sizes[k - rank] for sizes in every if len(sizes) >= rank - k]) for k in range(rank)]
 
     def fit(wanted: Sequence[Operand], check: bool) -> tuple[Element, Leaves]:
         fitted = [p.fit(wanted, check) for p in parts]

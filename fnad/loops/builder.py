@@ -29,7 +29,17 @@ SHARED = frozenset(FOLDED) | {"cast", "select"}
 """Kinds that are computed once where their operands and result are integers or booleans."""
 
 
+class NotNumeric(Exception):
+    """Something else than a number or an array (of a given rank) was met where one is needed; it becomes an error of the user's line."""
+
+    def __init__(self, found: Any, needed: str = "a number or an array") -> None:
+        super().__init__(found)
+        self.found, self.needed = found, needed
+
+
 def dtype_of(operand: Operand) -> np.dtype[Any]:
+    if not isinstance(operand, Value | Const):
+        raise NotNumeric(operand)
     return operand.type.dtype
 
 
@@ -64,6 +74,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.block = Block()
+        self.file = ""  # the one that lines are counted in
         self.source: Source | None = None
         self.node: ast.AST | None = None
         self.calls: list[Any] = []
@@ -80,9 +91,18 @@ class Builder:
         source = self.source
         raise error_at(source.file if source else "", source.name if source else "", self.node, rule, got=got, fix=fix, kind=kind)
 
+    @contextmanager
+    def at(self, node: ast.AST | None) -> Iterator[None]:
+        """Errors point at `node` meanwhile."""
+        outer, self.node = self.node, node
+        yield
+        self.node = outer
+
     @property
     def line(self) -> int:
-        return getattr(self.node, "lineno", 0)
+        """Where the expression at hand is, or the call that leads to it out of the function's file."""
+        outside = (call for function, _, call in self.calls if function.__code__.co_filename != self.file)
+        return getattr(next(outside, self.node), "lineno", 0)
 
     def value(self, type: Type, name: str = "t") -> Value:
         self._names += 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from fnad.errors import DTypeError
 from fnad.loops import arrays, makers, operators, products, reductions
-from fnad.loops.arrays import arrayish, lazy, materialise
+from fnad.loops.arrays import array_of, arrayish, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_tuple
 from fnad.loops.ir import Const, Value
 from fnad.loops.source import Static
@@ -114,7 +114,7 @@ def _len(b: Builder, x: Any) -> Any:
         return const(len(x))
     if not arrayish(x):
         b.fail("len() is for arrays and tuples", kind=DTypeError)
-    return lazy(b, x).sizes[0]
+    return array_of(b, x).sizes[0]
 
 
 # conversions
@@ -179,7 +179,7 @@ METHODS.update(
     copy=HANDLERS[np.copy],
     fill=_fill_method,
     astype=lambda b, x, dtype: materialise(b, _copy_as(b, x, dtype_from(b, dtype, np.float64))),
-    transpose=lambda b, x: b.transpose(materialise(b, x), tuple(range(lazy(b, x).type.ndim))[::-1]),
+    transpose=lambda b, x: b.transpose(materialise(b, x), tuple(range(array_of(b, x).type.ndim))[::-1]),
     dot=HANDLERS[np.dot],
     conj=HANDLERS[np.conj],
     conjugate=HANDLERS[np.conj],

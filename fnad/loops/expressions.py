@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -12,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DTypeError
-from fnad.loops import calls, indexing, operators, products, sequences
+from fnad.loops import calls, indexing, makers, operators, products, sequences
 from fnad.loops.arrays import Lazy, arrayish, lazy, materialise
-from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
-from fnad.loops.indexing import Slice
-from fnad.loops.ir import BOOL, Array, Block, Const, If, Operand
+from fnad.loops.builder import Builder, NotNumeric, const, dtype_of, is_scalar, is_tuple
+from fnad.loops.ir import BOOL, INT, Array, Block, Const, If, Operand, Value
 from fnad.loops.joins import Conflict, Undefined, adapt, describe, fresh, leaves, measure, outline, rebuild, types, unify
+from fnad.loops.picking import Slice
 from fnad.loops.source import Source, Static
-from fnad.loops.tables import Handler, count
+from fnad.loops.tables import count
 
 
 @dataclass(eq=False)
@@ -65,6 +64,8 @@ class Expressions(Builder):
             self.fail(f"`{type(node).__name__}` is not supported in a differentiable loop function", fix="write it with loops and arrays")
         try:
             return method(node)
+        except NotNumeric as error:
+            self.fail(f"Here must be {error.needed}", got={"value": describe(error.found)}, kind=DTypeError)
         finally:
             self.node = outer
 
@@ -113,7 +114,7 @@ class Expressions(Builder):
             self.fail(f"The name {name} is read before anything is assigned to it", fix="assign to it on every path that leads here")
         if isinstance(x, Conflict):
             self.fail(
-                f"The name {x.name} holds values of different kinds on the paths that lead here",
+                f"{x.name} holds values of different kinds on the paths that lead here",
                 got={"on one path": x.first, "on another": x.second},
                 fix="use one name for each kind",
                 kind=DTypeError,
@@ -171,6 +172,43 @@ class Expressions(Builder):
         """Whether an expression may change arrays (by calling a function that does)."""
         return any(isinstance(n, ast.Call) and isinstance(n.func, ast.Name) for n in ast.walk(node))
 
+    def eval_ListComp(self, node: ast.ListComp) -> Any:
+        """A list that becomes an array; one over a tuple is a tuple."""
+        if len(node.generators) > 1 or node.generators[0].ifs:
+            self.fail("A list comprehension with `if` or several `for`", fix="fill an array in a loop")
+        target, over = node.generators[0].target, self.evaluate(node.generators[0].iter)
+        kept = self.frame.env
+        try:
+            self.frame.env = dict(kept)
+            if is_tuple(over):
+                return tuple(self._with(target, item, node.elt) for item in over)
+            return self._listed(target, sequences.counted(self, sequences.sequence(self, over)), node.elt)
+        finally:
+            self.frame.env = kept
+
+    def _with(self, target: ast.expr, item: Any, node: ast.expr) -> Any:
+        self.assign(target, item)
+        return self.evaluate(node)
+
+    def _listed(self, target: ast.expr, over: sequences.Range, node: ast.expr) -> makers.Listed:
+        with self.inside(Block()):  # only to learn the type
+            first = self._with(target, over.item(self.value(INT, "i")), node)
+        if not is_scalar(first):
+            self.fail(
+                "The elements of a list comprehension must be numbers", got={"element": describe(first)}, fix="fill an array in a loop"
+            )
+        out = self.alloc([over.hi], dtype_of(first))
+
+        def body(i: Value, _: list[Operand]) -> list[Operand]:
+            self.store(out, [i], self._with(target, over.item(i), node))
+            return []
+
+        self.loop(over.hi, body)
+        return makers.Listed(out)
+
+    def assign(self, target: ast.expr, value: Any) -> None:
+        raise NotImplementedError
+
     def eval_Slice(self, node: ast.Slice) -> Slice:
         bounds = []
         for part in (node.lower, node.upper, node.step):
@@ -205,7 +243,7 @@ class Expressions(Builder):
             return tuple(owner)[slice(*bounds)]
         if is_scalar(index) and dtype_of(index).kind in "iu" and all(map(is_scalar, owner)) and owner and not isinstance(index, Const):
             return self._picked(owner, index)
-        if not isinstance(index, Const):
+        if not isinstance(index, Const) or dtype_of(index).kind not in "iu":
             self._static_index()
         if not -len(owner) <= index.value < len(owner):
             self.fail(f"Index {index.value} of a tuple of {len(owner)} items")
@@ -272,7 +310,7 @@ class Expressions(Builder):
             return products.dot(self, x, y)
         if is_tuple(x) and is_tuple(y) and isinstance(node.op, ast.Add):
             return (*x, *y)
-        if is_tuple(x) and isinstance(y, Const) and isinstance(node.op, ast.Mult):
+        if is_tuple(x) and isinstance(y, Const) and isinstance(y.value, int) and isinstance(node.op, ast.Mult):
             return tuple(x) * y.value
         return operators.binary(self, operators.BINARY[type(node.op)], x, y)
 
@@ -389,61 +427,6 @@ class Expressions(Builder):
         self.add(If(test, blocks[0], blocks[1], sides[0], sides[1], results, self.line))
         measure(self, shape, out)
         return out
-
-    # calls
-
-    def eval_Call(self, node: ast.Call) -> Any:
-        function = self.evaluate(node.func)
-        args = self.spread([*node.args, *[k.value for k in node.keywords]])
-        given = len(args) - len(node.keywords)
-        keywords: dict[str, Any] = {}
-        for keyword, value in zip(node.keywords, args[given:], strict=True):
-            if keyword.arg is None:
-                self.fail("`**keywords` in a call", fix="write the arguments out")
-            keywords[keyword.arg] = value
-        return self.call(function, args[:given], keywords)
-
-    def call(self, function: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-        if isinstance(function, Bound):
-            if function.name == "item":
-                return function.owner
-            return self._handled(calls.METHODS[function.name], f"the method {function.name}", [function.owner, *args], keywords)
-        if not isinstance(function, Static):
-            self.fail("Only a function can be called", got={"value": describe(function)})
-        target = function.object
-        try:
-            handler = calls.HANDLERS.get(target)
-        except TypeError:
-            handler = None
-        if handler is not None:
-            return self._handled(handler, getattr(target, "__name__", "the function"), args, keywords)
-        if isinstance(target, Local):
-            return self.inline(target.node, target.frame.source, target.frame, args, keywords)
-        special = sequences.SPECIAL.get(getattr(target, "__name__", ""))
-        if (
-            special is not None
-            and not hasattr(target, "py_func")
-            and getattr(target, "__module__", "").split(".")[0] in ("builtins", "numba", "fnad")
-        ):
-            return special(self, *args)
-        if isinstance(target, type) and issubclass(target, tuple) and hasattr(target, "_fields"):
-            return target(*args, **keywords)
-        return self.call_user(target, args, keywords)
-
-    def _handled(self, handler: Handler, name: str, args: list[Any], keywords: dict[str, Any]) -> Any:
-        try:
-            inspect.signature(handler).bind(self, *args, **keywords)
-        except TypeError as error:
-            self.fail(f"{name} with these arguments is not supported in a differentiable loop function", got={"because": str(error)})
-        return handler(self, *args, **keywords)
-
-    def call_user(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-        raise NotImplementedError
-
-    def inline(
-        self, node: ast.FunctionDef | ast.Lambda, source: Source, parent: Frame | None, args: list[Any], keywords: dict[str, Any]
-    ) -> Any:
-        raise NotImplementedError
 
 
 def cheap(node: ast.expr) -> bool:

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from fnad.loops.builder import is_tuple
-from fnad.loops.expressions import Expressions
+from fnad.loops.calling import Calling
 from fnad.loops.ir import INT, Block, Const, For, Operand, Value, While
-from fnad.loops.joins import Undefined, adapt, fresh, leaves, measure, outline, types, unify
+from fnad.loops.joins import Conflict, Undefined, adapt, fresh, leaves, measure, outline, types, unify
 from fnad.loops.jumps import Loop, assigned
 
 Thunk = Callable[[], None]
 Head = Callable[[Thunk], None]
 
 
-class Flow(Expressions):
+class Flow(Calling):
     """Branches and loops, and what names hold after them."""
 
     def branch(self, test: Operand, then: Callable[[], None], orelse: Callable[[], None], names: list[str]) -> None:
@@ -99,7 +99,10 @@ class Flow(Expressions):
             found = tuple(unify(n, a, outline(self, x)) for n, a, x in zip(names, shape, ends, strict=True))
             if found == shape:
                 break
-            shape = found
+            settled = all(f == a or isinstance(f, Conflict) for f, a in zip(found, shape, strict=True))
+            shape = (
+                found if settled else tuple(outline(self, x) if isinstance(f, Conflict) else f for f, x in zip(found, inits, strict=True))
+            )
         if self.pending and not self.guessing:
             name, self.node = self.pending
             self.fail(f"The name {name} is read before anything is assigned to it", fix="assign to it before the loop")

@@ -14,7 +14,7 @@ from fnad.loops.arrays import materialise
 from fnad.loops.builder import is_tuple
 from fnad.loops.cleanup import clean, written
 from fnad.loops.expressions import Frame, Pending
-from fnad.loops.ir import Array, Function, Operand, Scalar, Value
+from fnad.loops.ir import Array, Const, Function, Operand, Scalar, Value
 from fnad.loops.joins import Conflict, Undefined, describe, rebuild
 from fnad.loops.jumps import VALUE, lower
 from fnad.loops.source import Source, Static, error_at, parse
@@ -41,16 +41,15 @@ def build(function: Callable[..., Any], types: Sequence[Any], name: str | None =
     function = getattr(function, "py_func", function)
     front = Frontend()
     source = parse(function)
+    front.file = source.file
     args: list[Value] = []
     names = [a.arg for a in source.node.args.posonlyargs + source.node.args.args]
     names += [f"arg{k}" for k in range(len(names), len(types))]
     given = [_argument(front, label, kind, args) for label, kind in zip(names, types, strict=False)]
-    if len(given) != len(types):
-        raise ArgumentError(f"{source.name} has {len(names)} parameters", got={"types": types})
     body = front.block
     value = front.run_function(source.node, source, None, given, {})
     returns: list[Operand] = []
-    template = _template(front, value, returns)
+    template = _template(source.name, value, returns)
     result = Function(name or source.name, args, body, returns, template, source=(source.file, source.name))
     result.captured = list(front.captured.values())
     clean(result)
@@ -80,13 +79,15 @@ def _kind(x: Any) -> Any:
     return x.object if isinstance(x, Static) else x.type
 
 
-def _template(front: Frontend, value: Any, returns: list[Operand]) -> Any:
+def _template(name: str, value: Any, returns: list[Operand]) -> Any:
     if is_tuple(value):
-        return rebuild(value, [_template(front, item, returns) for item in value])
-    if isinstance(value, Static):
-        if value.object is not None:
-            raise UnsupportedError("A loop function returns numbers, arrays and tuples of them", got={"returned": describe(value)})
+        return rebuild(value, [_template(name, item, returns) for item in value])
+    if isinstance(value, Static) and value.object is None:
         return None
+    if not isinstance(value, Value | Const):
+        raise UnsupportedError(
+            "A loop function returns numbers, arrays and tuples of them", got={"function": name, "returned": describe(value)}
+        )
     returns.append(value)
     return len(returns) - 1
 

@@ -47,7 +47,7 @@ def plain(text: str, name: str, namespace: Mapping[str, Any], keep: bool = False
     if path is None:
         path = f"<{name} {hashlib.sha256(text.encode()).hexdigest()[:12]}>"
         linecache.cache[path] = len(text), None, text.splitlines(keepends=True), path
-    names["__name__"] = f"fnad.loops.generated.{name}"
+    names["__name__"] = __name__  # numba imports it when it reads its cache
     exec(compile(text, path, "exec"), names)
     return names[name]
 

@@ -21,6 +21,7 @@ functions are inlined, `continue` and early `return` are branches, and whole-arr
 | `transpose` | an array | a view; attrs `axes` = the permutation |
 | `reshape` | an array, sizes | a view of a contiguous array |
 | `dim` | an array | the size (int64) of its axis attrs `axis` |
+| `trips` | lo, hi, step | the number of iterations of `range(lo, hi, step)` |
 | `dot` | two arrays of rank 1 or 2 | NumPy's `a @ b`: a scalar for two vectors, else a new array |
 | `opaque` | scalars and arrays | a scalar; attrs `function`: a compiled function with a registered derivative |
 | `raise` | - | -; attrs `text`: the statement as the user wrote it |

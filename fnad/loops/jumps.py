@@ -156,6 +156,8 @@ def _falls(statements: list[ast.stmt]) -> bool:
             return False
         if isinstance(s, ast.If) and not _falls(s.body) and not _falls(s.orelse):
             return False
+        if isinstance(s, ast.While) and isinstance(s.test, ast.Constant) and s.test.value and not _breaks(s.body):
+            return False
     return True
 
 
@@ -165,6 +167,9 @@ def lower(node: ast.FunctionDef | ast.Lambda, refuse: Refuse) -> list[Statement]
         body: list[ast.stmt] = [ast.copy_location(ast.Return(node.body), node.body)]
     else:
         body = node.body
+    if _returns(body) and _falls(body):  # what falls off the end returns None
+        last = ast.copy_location(ast.Return(None), body[-1])
+        body = [*body, last]
     statements = _Lowering(refuse).lower(body, None)
     inner = [n for n in ast.walk(node) if n is not node and isinstance(n, ast.FunctionDef | ast.Lambda)]
     always = frozenset(name for function in inner for name in reads(function))  # a closure reads them when it is called
@@ -183,7 +188,11 @@ def _writes(node: ast.AST) -> frozenset[str]:
     """The names that a statement without a body, or the target of a loop, binds."""
     if isinstance(node, ast.FunctionDef):
         return frozenset({node.name})
-    return frozenset(n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+    if isinstance(node, ast.Name):
+        return frozenset({node.id} if isinstance(node.ctx, ast.Store) else ())
+    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp | ast.Lambda | ast.For | ast.While | ast.If):
+        return frozenset()  # names of their own
+    return frozenset(name for child in ast.iter_child_nodes(node) for name in _writes(child))
 
 
 def assigned(statements: Iterable[Statement]) -> frozenset[str]:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fnad.errors import DTypeError, ShapeError
 from fnad.loops import arrays, operators
-from fnad.loops.arrays import Lazy, arrayish, lazy, made, materialise
-from fnad.loops.builder import Builder, const, dtype_of, is_tuple
-from fnad.loops.indexing import dtype_of_any
+from fnad.loops.arrays import Lazy, array_of, arrayish, dtype_of_any, lazy, made, materialise
+from fnad.loops.builder import Builder, NotNumeric, const, dtype_of, is_tuple
 from fnad.loops.ir import Const, Operand, Value
 from fnad.loops.tables import Handler, Table, axis_of, dtype_from, sizes_of
 
 HANDLERS = Table()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list comprehension of numbers, of which only an array can be made."""
+
+    array: Value
 
 
 def _creation(fill: Any) -> Handler:
@@ -24,7 +31,7 @@ def _creation(fill: Any) -> Handler:
 
 def _creation_like(fill: Any) -> Handler:
     def handler(b: Builder, x: Any, dtype: Any = None) -> Any:
-        x = lazy(b, x)
+        x = array_of(b, x)
         return b.alloc(x.sizes, dtype_from(b, dtype, x.dtype), fill)
 
     return handler
@@ -42,7 +49,7 @@ def _full(b: Builder, shape: Any, fill: Any, dtype: Any = None) -> Any:
 
 @HANDLERS.of(np.full_like)
 def _full_like(b: Builder, x: Any, fill: Any, dtype: Any = None) -> Any:
-    x = lazy(b, x)
+    x = array_of(b, x)
     return _filled(b, x.sizes, fill, dtype_from(b, dtype, x.dtype))
 
 
@@ -56,9 +63,14 @@ def _filled(b: Builder, sizes: list[Operand], fill: Any, dtype: np.dtype[Any]) -
 
 @HANDLERS.of(np.array)
 def _array(b: Builder, x: Any, dtype: Any = None) -> Any:
+    if isinstance(x, Listed):
+        x = x.array if dtype_from(b, dtype, dtype_of(x.array)) == dtype_of(x.array) else operators.convert(b, x.array, dtype.object)
+        return materialise(b, x)
     if arrayish(x):
         x = operators.convert(b, x, dtype_from(b, dtype, dtype_of_any(x)))
         return materialise(b, x)
+    if not is_tuple(x):
+        raise NotNumeric(x, "an array, or a list or tuple of numbers")
     leaves: list[tuple[tuple[int, ...], Any]] = []
     shape = _nested(b, x, (), leaves)
     joint = np.result_type(*[dtype_of(v) for _, v in leaves]) if leaves else np.float64
@@ -197,9 +209,7 @@ def _hstack(b: Builder, given: Any) -> Any:
 
 @HANDLERS.of(np.roll)
 def _roll(b: Builder, x: Any, shift: Any) -> Any:
-    x = lazy(b, materialise(b, x))
-    if x.type.ndim != 1:
-        b.fail("np.roll of an array with more than one axis", fix="loop over the rows")
+    x = array_of(b, materialise(b, x), 1)
     size = x.sizes[0]
 
     def element(at: Sequence[Operand]) -> Operand:
@@ -210,7 +220,7 @@ def _roll(b: Builder, x: Any, shift: Any) -> Any:
 
 @HANDLERS.of(np.flip)
 def _flip(b: Builder, x: Any) -> Any:
-    x = lazy(b, materialise(b, x))
+    x = array_of(b, materialise(b, x))
 
     def element(at: Sequence[Operand]) -> Operand:
         ends = [b.scalar("sub", size, const(1), dtype=np.int64) for size in x.sizes]

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from fnad.errors import DTypeError
-from fnad.loops.arrays import arrayish, elementwise
+from fnad.loops.arrays import arrayish, dtype_of_any, elementwise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple
-from fnad.loops.indexing import dtype_of_any
 from fnad.loops.ir import Const, Operand
 
 BINARY: dict[type[ast.operator], str] = {

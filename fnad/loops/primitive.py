@@ -120,7 +120,7 @@ class LoopAdjoint(Primitive):
         total: list[Any] = [None] * sum(mode.wanted)
         if any(t is not None for t in cds):
             full = [_zeros(c) if t is None else t for c, t in zip(cs, cds, strict=True)]
-            total = list(_adjoint(program, Mode(mode.wanted, False), xs, full, known, _of(levels, n)))
+            total = list(_adjoint(program, Mode(mode.wanted, False), xs, full, known, _of(levels, n), _after(levels, n)))
         active = _floats(program, [t is not None for t in xds])
         moved: list[Any] = [None] * len(program.results)
         if any(active):
@@ -128,7 +128,7 @@ class LoopAdjoint(Primitive):
             if mode.value:
                 moved = list(_pushed(xs, xds, {"program": program, "known": known, "levels": _of(levels, n)})[1])
             tangent, operands, along = _with_tangents(program, xs, xds, _of(levels, n), everywhere=False)
-            more = _of_tangent(tangent, operands, along, mode.wanted, [None] * len(program.results), cs, known)
+            more = _of_tangent(tangent, operands, along, mode.wanted, [None] * len(program.results), cs, known, _after(levels, n))
             total = [b if a is None else a + b for a, b in zip(total, more, strict=True)]
         return (*moved, *total) if mode.value else tuple(total)
 
@@ -148,14 +148,20 @@ loop_adjoint = LoopAdjoint("loop_adjoint")
 # -- derivatives ---------------------------------------------------------------------------------------------------------
 
 
-def _adjoint(program: Program, mode: Mode, xs: Sequence[Any], cs: Sequence[Any], known: Known, levels: Levels) -> tuple[Any, ...]:
-    """The adjoint on arguments and cotangents; the cotangents have all batch axes."""
-    every = tuple((*level, *[True] * len(cs)) for level in levels)
+def _adjoint(
+    program: Program, mode: Mode, xs: Sequence[Any], cs: Sequence[Any], known: Known, levels: Levels, of_cs: Levels | None = None
+) -> tuple[Any, ...]:
+    """The adjoint on arguments and cotangents; unless `of_cs` says which batch axes those have, they have all."""
+    every = tuple((*level, *(of_cs[i] if of_cs else [True] * len(cs))) for i, level in enumerate(levels))
     return tuple(loop_adjoint(*xs, *cs, program=program, mode=mode, known=known, levels=every))
 
 
 def _of(levels: Levels, count: int) -> Levels:
     return tuple(level[:count] for level in levels)
+
+
+def _after(levels: Levels, count: int) -> Levels:
+    return tuple(level[count:] for level in levels)
 
 
 def _pull(args: Sequence[Any], gs: Sequence[Any], outs: Sequence[Any], params: dict[str, Any], wanted: Level) -> list[Any]:
@@ -190,7 +196,7 @@ def _pull_adjoint(args: Sequence[Any], gs: Sequence[Any], outs: Sequence[Any], p
             answers[n:] = [_shrink(m, _mapped(levels, n + j)) if active[n + j] else None for j, m in enumerate(moved)]
         if any(wanted):
             values = [None] * len(program.results) if not count else [v if k in program.floats else None for k, v in enumerate(vs)]
-            grads = iter(_of_tangent(tangent, operands, along, wanted, values, cs, known))
+            grads = iter(_of_tangent(tangent, operands, along, wanted, values, cs, known, _after(levels, n)))
             answers[:n] = [_shrink(next(grads), _mapped(levels, k)) if w else None for k, w in enumerate(wanted)]
     elif any(v is not None for v in vs):
         answers[:n] = _pull(xs, vs, outs, {"program": program, "known": known, "levels": _of(levels, n)}, wanted)
@@ -225,14 +231,25 @@ def _pushed(args: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
 
 
 def _of_tangent(
-    tangent: Program, operands: Sequence[Any], levels: Levels, wanted: Level, values: Sequence[Any], cs: Sequence[Any], known: Known
+    tangent: Program,
+    operands: Sequence[Any],
+    levels: Levels,
+    wanted: Level,
+    values: Sequence[Any],
+    cs: Sequence[Any],
+    known: Known,
+    of_cs: Levels,
 ) -> tuple[Any, ...]:
-    """Gradients by the first arguments of <values, results> + <cs, tangents of the results>; None among the values is zero."""
+    """Gradients by the first arguments of <values, results> + <cs, tangents of the results>; None among the values is zero.
+
+    The values have all batch axes.
+    """
     part = tangent.keeping((*(v is not None for v in values), *[True] * len(cs)))
     extra = len(operands) - len(wanted)
     mode = Mode((*wanted, *[False] * extra), False)
     given = [v for v in values if v is not None]
-    return _adjoint(part, mode, operands, [*given, *cs], (*known, *[None] * extra), levels)
+    axes = tuple((*[True] * len(given), *level) for level in of_cs)
+    return _adjoint(part, mode, operands, [*given, *cs], (*known, *[None] * extra), levels, axes)
 
 
 # -- shapes and batch axes -----------------------------------------------------------------------------------------------

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from fnad.loops import operators, reductions
-from fnad.loops.arrays import lazy, made, materialise, select_if
+from fnad.loops.arrays import array_of, dtype_of_any, made, materialise, select_if
 from fnad.loops.builder import Builder, const, is_scalar, same
-from fnad.loops.indexing import dtype_of_any
 from fnad.loops.ir import Array, Operand, Scalar
 from fnad.loops.tables import Table
 
@@ -23,6 +22,8 @@ def dot(b: Builder, x: Any, y: Any) -> Any:
     """`x @ y` of arrays of rank 1 or 2."""
     if is_scalar(x) or is_scalar(y):
         return operators.binary(b, "mul", x, y)
+    for v in (x, y):
+        array_of(b, v)
     dtype = operators.common(dtype_of_any(x), dtype_of_any(y))
     x, y = (materialise(b, v if dtype_of_any(v) == dtype else operators.convert(b, v, dtype)) for v in (x, y))
     ranks = x.type.ndim, y.type.ndim
@@ -44,7 +45,7 @@ def _vdot(b: Builder, x: Any, y: Any) -> Any:
 
 @HANDLERS.of(np.outer)
 def _outer(b: Builder, x: Any, y: Any) -> Any:
-    x, y = (lazy(b, materialise(b, v)) for v in (x, y))
+    x, y = (array_of(b, materialise(b, v), 1) for v in (x, y))
     dtype = operators.common(x.dtype, y.dtype)
     sizes = [x.sizes[0], y.sizes[0]]
 
@@ -56,7 +57,7 @@ def _outer(b: Builder, x: Any, y: Any) -> Any:
 
 @HANDLERS.of(np.linalg.norm)
 def _norm(b: Builder, x: Any) -> Any:
-    x = lazy(b, materialise(b, operators.convert(b, x, operators.floating(dtype_of_any(x)))))
+    x = array_of(b, materialise(b, operators.convert(b, x, operators.floating(dtype_of_any(x)))))
     return operators.function(b, "sqrt", reductions.total(b, operators.binary(b, "mul", x, x)))
 
 
@@ -67,9 +68,7 @@ def _trace(b: Builder, x: Any) -> Any:
 
 @HANDLERS.of(np.diagonal)
 def _diagonal(b: Builder, x: Any) -> Any:
-    x = lazy(b, x)
-    if x.type.ndim != 2:
-        b.fail("The diagonal of something else than a matrix")
+    x = array_of(b, x, 2)
     rows, columns = x.sizes
     size = rows if same(rows, columns) else operators.pick(b, "lt", rows, columns)
     return made(b, x.dtype, [size], lambda at: x.element([at[0], at[0]]), [leaf for leaf, _ in x.leaves], plain=x.plain)
@@ -77,7 +76,7 @@ def _diagonal(b: Builder, x: Any) -> Any:
 
 @HANDLERS.of(np.diag)
 def _diag(b: Builder, x: Any) -> Any:
-    x = lazy(b, materialise(b, x))
+    x = array_of(b, materialise(b, x))
     if x.type.ndim == 2:
         return _diagonal(b, x)
     sizes, zero = [x.sizes[0], x.sizes[0]], const(0, x.dtype)
@@ -90,9 +89,7 @@ def _diag(b: Builder, x: Any) -> Any:
 
 @HANDLERS.of(np.cross)
 def _cross(b: Builder, x: Any, y: Any) -> Any:
-    x, y = (lazy(b, materialise(b, v)) for v in (x, y))
-    if x.type.ndim != 1 or y.type.ndim != 1:
-        b.fail("np.cross of arrays with more than one axis", fix="loop over the vectors")
+    x, y = (array_of(b, materialise(b, v), 1) for v in (x, y))
     for size in (x.sizes[0], y.sizes[0]):
         wrong = b.scalar("ne", size, const(3))
         b.when(wrong, lambda: b.emit("raise", (), text="raise ValueError('np.cross needs vectors of three elements')"))

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from fnad.loops import arrays, operators
-from fnad.loops.arrays import lazy, made, materialise
+from fnad.loops.arrays import array_of, dtype_of_any, made, materialise
 from fnad.loops.builder import Builder, const, is_tuple
-from fnad.loops.indexing import dtype_of_any
 from fnad.loops.ir import Operand
 from fnad.loops.tables import Handler, Table, axis_of, count, is_none
 
@@ -26,7 +25,7 @@ def _running(kind: str) -> Handler:
 
 def _winner(b: Builder, x: Any, kind: str, axis: Any, what: str) -> Any:
     """The largest or smallest element, or its index: the first of equal ones, kept by a running comparison."""
-    x = lazy(b, materialise(b, x))
+    x = array_of(b, materialise(b, x))
     which = axis_of(b, x, axis)
     size = count(b, x.sizes) if which is None else x.sizes[which]
     text = "raise ValueError('the largest or smallest element of an empty array')"
@@ -58,7 +57,7 @@ HANDLERS[np.argmin] = lambda b, x, axis=None: _winner(b, x, "lt", axis, "index")
 
 
 def _accumulate(b: Builder, kind: str, x: Any, axis: Any, start: Any, dtype: Any) -> Any:
-    x = lazy(b, x)
+    x = array_of(b, x)
 
     def step(at: Sequence[Operand], carried: list[Operand]) -> list[Operand]:
         return [b.scalar(kind, carried[0], b.cast(x.element(at), dtype), dtype=dtype)]
@@ -83,7 +82,7 @@ def _prod(b: Builder, x: Any, axis: Any = None) -> Any:
 
 @HANDLERS.of(np.mean)
 def _mean(b: Builder, x: Any, axis: Any = None) -> Any:
-    x = lazy(b, x)
+    x = array_of(b, x)
     which = axis_of(b, x, axis)
     number = count(b, x.sizes) if which is None else x.sizes[which]
     dtype = operators.floating(x.dtype)
@@ -93,7 +92,7 @@ def _mean(b: Builder, x: Any, axis: Any = None) -> Any:
 
 @HANDLERS.of(np.var)
 def _var(b: Builder, x: Any) -> Any:
-    x = lazy(b, materialise(b, x))
+    x = array_of(b, materialise(b, x))
     centred = operators.binary(b, "sub", x, _mean(b, x))
     return _mean(b, operators.binary(b, "mul", centred, centred))
 
@@ -105,7 +104,7 @@ def _std(b: Builder, x: Any) -> Any:
 
 def _all_or_any(kind: str, start: bool) -> Handler:
     def handler(b: Builder, x: Any) -> Any:
-        x = lazy(b, x)
+        x = array_of(b, x)
 
         def step(at: Sequence[Operand], carried: list[Operand]) -> list[Operand]:
             return [b.scalar(kind, carried[0], b.truth(x.element(at)))]
@@ -131,7 +130,7 @@ def _sum(b: Builder, x: Any, start: Any = None) -> Any:
 
 def _running_total(kind: str, start: int) -> Handler:
     def handler(b: Builder, x: Any, axis: Any = None) -> Any:
-        x = lazy(b, x)
+        x = array_of(b, x)
         if not is_none(axis) and x.type.ndim > 1:
             b.fail("cumsum and cumprod along an axis of a matrix", fix="loop over the rows")
         dtype = _sum_dtype(x.dtype)
@@ -156,7 +155,7 @@ HANDLERS[np.cumprod] = _running_total("mul", 1)
 
 @HANDLERS.of(np.diff)
 def _diff(b: Builder, x: Any) -> Any:
-    x = lazy(b, materialise(b, x))
+    x = array_of(b, materialise(b, x))
     axis = x.type.ndim - 1
     last = b.scalar("sub", x.sizes[axis], const(1), dtype=np.int64)
     size = b.scalar("select", b.scalar("gt", last, const(0)), last, const(0), dtype=np.int64)

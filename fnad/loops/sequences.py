@@ -10,12 +10,12 @@ import numpy as np
 
 from fnad.errors import DTypeError
 from fnad.loops import indexing, operators
-from fnad.loops.arrays import arrayish, materialise
+from fnad.loops.arrays import array_of, arrayish, materialise
 from fnad.loops.builder import Builder, const, dtype_of, is_scalar, is_tuple, same
-from fnad.loops.indexing import Slice
 from fnad.loops.ir import Const, Operand, Value
 from fnad.loops.joins import describe
-from fnad.loops.tables import is_none
+from fnad.loops.picking import Slice
+from fnad.loops.tables import count, is_none, sizes_of
 
 
 @dataclass(eq=False)
@@ -108,12 +108,39 @@ def _slice(b: Builder, *args: Any) -> Slice:
     return Slice(*([None, given[0], None] if len(given) == 1 else [*given, None][:3]))
 
 
+def _ndindex(b: Builder, *shape: Any) -> Range:
+    """Every index of a shape, in C order."""
+    sizes = sizes_of(b, shape[0] if len(shape) == 1 else tuple(shape))
+
+    def item(k: Operand) -> tuple[Operand, ...]:
+        found: list[Operand] = []
+        for size in reversed(sizes[1:]):
+            found.append(b.scalar("mod", k, size, dtype=np.int64))
+            k = b.scalar("floordiv", k, size, dtype=np.int64)
+        return (k, *reversed(found)) if sizes else ()
+
+    return Range(const(0), count(b, sizes), const(1), item)
+
+
+def _ndenumerate(b: Builder, x: Any) -> Range:
+    array: Value = materialise(b, array_of(b, x) if not arrayish(x) else x)
+    indices = _ndindex(b, b.shape(array))
+
+    def item(k: Operand) -> tuple[Any, Operand]:
+        at = indices.item(k)
+        return at, b.load(array, at)
+
+    return Range(const(0), indices.hi, const(1), item)
+
+
 SPECIAL: dict[str, Callable[..., Any]] = {
     "range": _range,
     "prange": lambda b, *args: _range(b, *args, parallel=True),
     "enumerate": _enumerate,
     "zip": _zip,
     "reversed": _reversed,
+    "ndindex": _ndindex,
+    "ndenumerate": _ndenumerate,
     "tuple": _tuple,
     "slice": _slice,
 }

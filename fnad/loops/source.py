@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from fnad.errors import FnadError, UnsupportedError
 
@@ -43,6 +44,7 @@ class Source:
         raise KeyError(name)
 
 
+_FOUND: WeakKeyDictionary[CodeType, ast.FunctionDef | ast.Lambda] = WeakKeyDictionary()
 _TREES: dict[str, tuple[tuple[str, ...], ast.Module]] = {}
 
 
@@ -53,9 +55,11 @@ def parse(function: Callable[..., Any]) -> Source:
         raise UnsupportedError(
             "A loop function must be a plain Python function", got={"function": function}, fix="define it with def, in a file"
         )
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    found = _find(_tree(code.co_filename, lines), code) if lines else None
+    found = _FOUND.get(code)
+    if found is None:
+        linecache.checkcache(code.co_filename)
+        lines = linecache.getlines(code.co_filename, function.__globals__)
+        found = _find(_tree(code.co_filename, lines), code) if lines else None
     if found is None:
         raise UnsupportedError(
             f"The source of {function.__qualname__} cannot be read, and its derivative is made from its source",
@@ -64,6 +68,7 @@ def parse(function: Callable[..., Any]) -> Source:
         )
     if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
         raise UnsupportedError(f"{function.__qualname__} is a generator or a coroutine", fix="return arrays from a plain function")
+    _FOUND[code] = found
     return Source(function, function.__name__, code.co_filename, found)
 
 

@@ -27,7 +27,7 @@ _UNARY = {"neg": ("-", UNARY), "pos": ("+", UNARY), "invert": ("~", UNARY), "not
 _ARITHMETIC = frozenset({"add", "sub", "mul", "div", "floordiv", "mod"})
 AUGMENTED = {"add": "+=", "sub": "-=", "mul": "*=", "div": "/="}
 
-PURE = frozenset({*_BINARY, *_COMPARISONS, *_UNARY, "pow", "cast", "select", "dim", *FUNCTIONS})
+PURE = frozenset({*_BINARY, *_COMPARISONS, *_UNARY, "pow", "cast", "select", "dim", "real", "imag", "conj", *FUNCTIONS})
 """Kinds of operations whose result depends on nothing but the numbers (and shapes) they are given."""
 
 RESERVED = frozenset({"np", "math", "range", "prange", "int", "float", "bool", "complex", "abs", "min", "max", "round", "len"})
@@ -202,7 +202,11 @@ _OTHERS: Mapping[str, Callable[[Op, list[str]], Expression]] = {
     "transpose": _transpose,
     "reshape": _reshape,
     "alloc": _alloc,
+    "trips": lambda op, args: Expression(f"len(range({', '.join(args)}))"),
     "dim": lambda op, args: Expression(f"{within(args[0], ATOM)}.shape[{op.attrs['axis']}]"),
+    "real": lambda op, args: Expression(f"{within(args[0], ATOM)}.real"),
+    "imag": lambda op, args: Expression(f"{within(args[0], ATOM)}.imag"),
+    "conj": lambda op, args: Expression(f"np.conj({args[0]})"),
     "dot": lambda op, args: Expression(f"{within(args[0], PRODUCT)} @ {within(args[1], PRODUCT + 1)}", PRODUCT),
     "copy": lambda op, args: Expression(f"{within(args[0], ATOM)}.copy()"),
 }

@@ -9,12 +9,13 @@ from typing import Any
 from fnad.errors import DTypeError
 from fnad.loops import indexing, operators
 from fnad.loops.arrays import arrayish, materialise, store_into
-from fnad.loops.builder import const, is_array, is_tuple
+from fnad.loops.builder import NotNumeric, const, is_array, is_scalar, is_tuple
 from fnad.loops.expressions import Local, Pending
 from fnad.loops.flow import Flow
 from fnad.loops.ir import INT, Block, Const, For, Value, While
 from fnad.loops.joins import Undefined, describe, rebuild
 from fnad.loops.jumps import VALUE, Branch, Flag, Loop, Plain, Result, Statement, assigned
+from fnad.loops.picking import change_masked
 from fnad.loops.sequences import Range, sequence
 from fnad.loops.source import Static
 
@@ -28,6 +29,8 @@ class Statements(Flow):
             env = self.frame.env
             try:
                 self._run_one(s)
+            except NotNumeric as error:
+                self.fail(f"Here must be {error.needed}", got={"value": describe(error.found)}, kind=DTypeError)
             except Pending:
                 self.frame.env = env
                 env.update({name: Undefined(name) for name in assigned([s])})
@@ -147,9 +150,13 @@ class Statements(Flow):
                 self.frame.env[target.id] = self._kept(new, target.id)
         elif isinstance(target, ast.Subscript):
             owner, index = self._target(target)
+            value = self.evaluate(node.value)
+            if is_scalar(value) and change_masked(self, owner, index, lambda old: self._combine(node.op, old, value)):
+                return
             old = indexing.read(self, owner, index)
-            new = self._combine(node.op, old, self.evaluate(node.value))
-            if is_array(old):
+            new = self._combine(node.op, old, value)
+            picked = any(map(arrayish, index if is_tuple(index) else (index,)))
+            if is_array(old) and not picked:  # a view
                 store_into(self, old, new)
             else:
                 indexing.write(self, owner, index, new)

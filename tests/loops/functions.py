@@ -899,3 +899,53 @@ def deleted_and_passed(x):
     y = x[0]
     del y
     return x[1]
+
+
+@case(M)
+def masks_of_matrices(x):
+    y = x.copy()
+    y[y > 1.0] = 1.0
+    y[x < 0] *= -2.0
+    y[x < -1] = x[x < -1] * 3.0
+    y[y > x] -= 0.5
+    return y, x[x > 0].sum(), x[x > 0]
+
+
+@case((0.5, 2, -1.5), 1)
+def tuples_of_numbers_at_an_index(t, k):
+    s = 0.0
+    for i in range(len(t)):
+        s = s * 2 + t[i] + t[-1 - i]
+    return s + t[k]
+
+
+@case(M, 3)
+def every_index(x, n):
+    s = 0.0
+    for i, j in np.ndindex(x.shape):
+        s += x[i, j] * (i - j)
+    for (i, j), v in np.ndenumerate(x):
+        s += v * i * j
+    for k in np.ndindex(n):
+        s += k[0]
+    return s
+
+
+@case(V, 4)
+def list_comprehensions(x, n):
+    i = 7
+    a = np.array([x[i] * i for i in range(n)])
+    b = np.array([v * 2 for v in x[1:]])
+    c, d = [k + 1 for k in (1.0, 2.0)]
+    return a, b, c, d, np.asarray([i * i for i in range(3)]), i
+
+
+@case(V)
+def arrays_whose_dtype_is_settled_late(x):
+    s = 0
+    a = np.zeros(3)
+    for i in range(x.size):
+        for _ in range(2):
+            a = np.full(3, s)
+        s += x[i]
+    return a, s

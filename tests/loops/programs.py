@@ -87,7 +87,9 @@ class Writer:
     def index(self, array):
         """An index that is inside of any array: sizes are at least 1 and all the same."""
         options = ["0", "-1", f"n % {array}.size"]
-        options += [f"({i} + {k}) % {array}.size" for i in self.indices for k in (0, 1)] + [f"-1 - {i} % {array}.size" for i in self.indices]
+        options += [f"({i} + {k}) % {array}.size" for i in self.indices for k in (0, 1)] + [
+            f"-1 - {i} % {array}.size" for i in self.indices
+        ]
         return self.pick(options)
 
     def number(self, depth=0):
@@ -101,7 +103,13 @@ class Writer:
             return self.pick(leaves)
         one, two = self.number(depth + 1), self.number(depth + 1)
         forms = ["{0} + {1}", "{0} - {1}", "0.5 * ({0}) * np.cos({1})", "({0}) / (2.0 + np.sin({1}))", "np.tanh({0})"]
-        forms += ["math.exp(-({0}) * ({0}))", "({0} if {2} else {1})", "0.25 * ({0}) ** 2", "np.sqrt(1.0 + ({0}) ** 2)", "0.3 * np.sum({3} * {4})"]
+        forms += [
+            "math.exp(-({0}) * ({0}))",
+            "({0} if {2} else {1})",
+            "0.25 * ({0}) ** 2",
+            "np.sqrt(1.0 + ({0}) ** 2)",
+            "0.3 * np.sum({3} * {4})",
+        ]
         form = forms[kind - 4] if kind - 4 < len(forms) else forms[-1]
         return form.format(one, two, self.condition(), self.pick(ARRAYS), self.pick(ARRAYS))
 
@@ -145,8 +153,17 @@ class Writer:
 
     def arrays(self):
         target, other = self.pick(("u", "v")), self.pick(ARRAYS)
-        options = [f"{target} = {other}.copy()", f"{target} = np.sin({other}) * 0.5 + {target}", f"{target}[:] = np.cos({other} + {target})"]
-        options += [f"{target}[1:] = {other}[:-1]", f"{target} *= 0.5", f"{target}[:-1] += 0.1 * {other}[1:]", f"{target} = np.zeros_like({other})"]
+        options = [
+            f"{target} = {other}.copy()",
+            f"{target} = np.sin({other}) * 0.5 + {target}",
+            f"{target}[:] = np.cos({other} + {target})",
+        ]
+        options += [
+            f"{target}[1:] = {other}[:-1]",
+            f"{target} *= 0.5",
+            f"{target}[:-1] += 0.1 * {other}[1:]",
+            f"{target} = np.zeros_like({other})",
+        ]
         self.line(self.pick(options))
 
     def call(self):

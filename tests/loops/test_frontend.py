@@ -17,6 +17,8 @@ def same(got, want):
     """Equal structure, shapes and values."""
     if isinstance(want, tuple):
         return type(got) is type(want) and len(got) == len(want) and all(map(same, got, want))
+    if want is None:
+        return got is None
     got, want = np.asarray(got), np.asarray(want)
     tol = 1e-5 if np.float32 in (got.dtype, want.dtype) else 1e-12
     return got.shape == want.shape and np.allclose(got, want, rtol=tol, atol=tol, equal_nan=True)
