@@ -279,7 +279,7 @@ def _own() -> str:
             if getattr(module, name).__module__.startswith(module.__name__):
                 ours, theirs = f"{module.__name__}.{name}", f"scipy.{module.__name__.split('.')[-1]}.{name}"
                 lines.append(f"| [`{ours}`](api.md#{ours}) | `{theirs}`, which is no ufunc |")
-    for name in sorted(n for n in dir(fnad.nn.functional) if inspect.isfunction(getattr(fnad.nn.functional, n))):
+    for name in sorted(n for n in dir(fnad.nn.functional) if n[0] != "_" and inspect.isfunction(getattr(fnad.nn.functional, n))):
         theirs = _ELSEWHERE.get(name, f"`torch.nn.functional.{name}`")
         lines.append(f"| [`fnad.nn.functional.{name}`](api.md#fnad.nn.functional.{name}) | {theirs} |")
     return "\n".join(lines) + "\n"

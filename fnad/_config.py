@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 from collections.abc import Iterator
 from contextvars import ContextVar, Token
 from typing import Any
@@ -19,6 +20,17 @@ CHANGED: ContextVar[dict[str, Any]] = ContextVar("options", default=_process)
 
 _lock = _fork.lock(5)
 _quiet = contextlib.ExitStack()  # what holds BLAS to one thread for the whole process
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it has been removed
+        return ""
+
+
+START = _here()
+"""Where the process was when fnad was imported: relative paths in the environment begin there."""
 
 
 def option(name: str) -> Any:

@@ -78,11 +78,13 @@ class _Template:
         elif node is None:
             lines.append(f"if {name} is not None: raise ValueError")
         else:
-            lines.append(f"if {name}.__class__ is not {self.name(kind)} or len({name}) != {len(node)}: raise ValueError")
-            for k in node if kind is dict else range(len(node)):
-                part = f"n{len(lines)}"
-                lines.append(f"{part} = {name}[{self.name(k) if kind is dict else k}]")
-                self._take(node[k], part, lines)
+            differs = f"[*{name}] != {self.name([*node])}" if kind is dict else f"len({name}) != {len(node)}"
+            lines.append(f"if {name}.__class__ is not {self.name(kind)} or {differs}: raise ValueError")
+            parts = {f"n{len(lines)}_{k}": part for k, part in enumerate(node.values() if kind is dict else node)}
+            if parts:
+                lines.append(f"{', '.join(parts)}, = {name}{'.values()' * (kind is dict)}")
+            for part, value in parts.items():
+                self._take(value, part, lines)
 
     def function(self, argument: str, lines: list[str]) -> Callable[[Any], Any] | None:
         if not self.plain:

@@ -5,22 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import inspect
-import operator
 import sys
 import types
 from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
 import numpy as np
 
 from fnad import _fork, tree
 from fnad._config import CHANGED, option, scoped
+from fnad.core.arguments import Arguments, Options, as_tuple, types_of
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
 from fnad.core.graph import Graph, Literal, array_leaves, evaluate, flat_function, make_graph, record
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, DTypeError, describe_function, describe_place
+from fnad.errors import ArgumentError, describe_place
 from fnad.transforms._opaque import batch_flat
 from fnad.transforms.jvp import push_forward
 from fnad.transforms.vjp import pull_back
@@ -157,25 +156,12 @@ def disable_jit() -> contextlib.AbstractContextManager[None]:
     return scoped(disable_jit=True)
 
 
-class Options(NamedTuple):
-    """What `jit` was told about the arguments."""
-
-    static_argnums: tuple[int, ...]
-    static_argnames: tuple[str, ...]
-    donate_argnums: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return "".join(f", {name}={value}" for name, value in self._asdict().items() if value)
-
-
 class Jitted:
     """A function compiled on its first call with each structure of arguments."""
 
     def __init__(self, f: Function, options: Options) -> None:
         functools.update_wrapper(self, f)
-        self._f, self._options = f, options
-        self._parameters = _parameters(f)
-        self._static, self._names, self._donate = _check_options(options, self._parameters, f)
+        self._f, self._options, self._arguments = f, options, Arguments(f, options)
         self._entries: dict[Any, Entry] = {}
         self._recent: tuple[Entry, ...] = ()  # what to try first, without a look at the arguments
 
@@ -184,17 +170,30 @@ class Jitted:
         """The function that was compiled."""
         return self._f
 
+    @property
+    def arguments(self) -> Arguments:
+        """How it takes its arguments."""
+        return self._arguments
+
     def __repr__(self) -> str:
         count = len(self._entries)
         return f"<fnad.jit of {describe_place(self._f)}{self._options}, {count} program{'' if count == 1 else 's'}>"
 
     def __reduce__(self) -> Any:
-        """A function that is found under its name is pickled as that name, any other with the function inside it."""
-        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        """A function that is found under its name is pickled as that name, any other with the function inside it.
+
+        cloudpickle (so joblib, dask, ray) sends what belongs to a script or notebook by value, for it is not found elsewhere.
+        """
+        module = getattr(self, "__module__", "")
+        found: Any = sys.modules.get(module)
         name = getattr(self, "__qualname__", "<unnamed>")
         for part in name.split("."):
             found = getattr(found, part, None)
-        return name if found is self else (jit, (self._f, *self._options))
+        by_value = module == "__main__" and "cloudpickle" in sys._getframe(1).f_globals.get("__name__", "")
+        return name if found is self and not by_value else (_empty, (), (self._f, self._options))
+
+    def __setstate__(self, state: tuple[Function, Options]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
@@ -204,14 +203,16 @@ class Jitted:
             if option("disable_jit"):
                 return self._f(*args, **kwargs)
             if option("debug_nans"):
-                return self._general(args, kwargs)
+                return self._general(*self._arguments.bind(args, kwargs))
+        if kwargs:
+            args, kwargs = self._arguments.bind(args, kwargs)
         if not kwargs:
             for entry in self._recent:
                 leaves: Any = args
                 if entry.flatten is not None:
                     try:
                         leaves = entry.flatten(args)
-                    except (ValueError, KeyError):  # another structure
+                    except ValueError:  # another structure
                         continue
                 outs = entry.run(leaves)
                 if outs is not None:
@@ -219,18 +220,18 @@ class Jitted:
         return self._general(args, kwargs)
 
     def _general(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        call, static, dynamic = self.split(args, kwargs)
+        call, static, dynamic = self._arguments.split(args, kwargs)
         leaves, spec = tree.flatten(dynamic)
-        avals = tuple([leaf_aval(x) or self._refuse(x, spec, i, args) for i, x in enumerate(leaves)])
-        key = static, _types(static), spec, tree.identity(spec), avals
+        avals = tuple([leaf_aval(x) or self._arguments.refuse(x, spec, i, args) for i, x in enumerate(leaves)])
+        key = static, types_of(static), spec, tree.identity(spec), avals
         try:
             entry = self._entries.get(key)
         except TypeError:
-            raise self._unhashable(static) from None
+            raise self._arguments.unhashable(static) from None
         if entry is None:
             graph, out_spec = self._record(call, static, spec, avals, args)
             closed = [x for _, x in graph.constants if isinstance(x, Tracer)]
-            entry = Entry(Compiled(graph, self._f, self._given(args)), avals, out_spec)
+            entry = Entry(Compiled(graph, self._f, self._arguments.donated(args, kwargs)), avals, out_spec)
             if closed:
                 return self._closed(graph, leaves, entry)
             if len(args) != len(leaves) or any(a is not x for a, x in zip(args, leaves, strict=True)):
@@ -251,7 +252,7 @@ class Jitted:
         def watched(*given: Any, **more: Any) -> Any:
             before = tree.leaves((given, more))
             result = call(*given, **more)
-            watch.check_arguments((given, more), before, spec, result, self._labels(args), self._f)
+            watch.check_arguments((given, more), before, spec, result, self._arguments.labels(args), self._f)
             return result
 
         seen = watch.Watch(self._f, static)
@@ -259,20 +260,6 @@ class Jitted:
         graph = record(flat, avals, self._f)
         seen.report()
         return graph, out_spec[0]
-
-    def _given(self, args: tuple[Any, ...]) -> frozenset[int]:
-        """Positions of the leaves of donated arguments among all leaves."""
-        out: list[int] = []
-        start = 0
-        static, wanted = _positions(self._static, len(args)), _positions(self._donate, len(args))
-        for k, argument in enumerate(args):
-            if k in static:
-                continue
-            count = len(tree.leaves(argument))
-            if k in wanted:
-                out += range(start, start + count)
-            start += count
-        return frozenset(out)
 
     def _closed(self, graph: Graph, leaves: list[Any], entry: Entry) -> Any:
         """A function that closes over tracers of an outer transform: they become further arguments."""
@@ -282,135 +269,17 @@ class Jitted:
         outs = Compiled(open_graph, self._f)(*leaves, *(x for _, x in traced))
         return tree.unflatten(entry.out_spec, outs)
 
-    def split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
-        """The function of the dynamic arguments, the static ones as a key (the same by position and by name), the dynamic ones."""
-        if not self._static and not self._names:
-            return self._f, (), (args, kwargs)
-        at = {n: args[n] for n in _positions(self._static, len(args))}
-        named = {k: kwargs[k] for k in self._names if k in kwargs}
-        dynamic = tuple(a for i, a in enumerate(args) if i not in at)
-        rest = {k: v for k, v in kwargs.items() if k not in named}
 
-        def call(*given: Any, **more: Any) -> Any:
-            moving = iter(given)
-            return self._f(*[at[i] if i in at else next(moving) for i in range(len(args))], **more, **named)
-
-        key = [*((self._label(i), v) for i, v in at.items()), *named.items()]
-        return call, tuple(sorted(key, key=lambda item: item[0])), (dynamic, rest)
-
-    def _label(self, i: int) -> str:
-        """The name of a positional argument."""
-        parameters = [p for p in self._parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        if i < len(parameters):
-            p = parameters[i]
-            return p.name if p.kind is p.POSITIONAL_OR_KEYWORD else f"{p.name} (argument {i})"
-        rest = next((p.name for p in self._parameters if p.kind is p.VAR_POSITIONAL), "")
-        return f"{rest}[{i - len(parameters)}]" if rest else f"argument {i}"
-
-    def _labels(self, args: tuple[Any, ...]) -> list[str]:
-        """The names of the positional arguments that are not static."""
-        static = _positions(self._static, len(args))
-        return [self._label(i) for i in range(len(args)) if i not in static]
-
-    def _refuse(self, x: Any, spec: tree.Spec, i: int, args: tuple[Any, ...]) -> NoReturn:
-        """Raise for a leaf that is no array, by name and with what fits its place."""
-        path = tree.argument_paths(spec, self._labels(args))[i]
-        name = type(x).__name__
-        if path in ("self", "cls"):
-            fix = (
-                f"make {name} a pytree whose arrays are arguments of the program: a dataclass, or fnad.tree.register({name}, flatten, "
-                f"unflatten); or fnad.jit(static_argnames={path!r}), which records once for each object and does not see later changes"
-            )
-        elif isinstance(x, np.ndarray) and type(x) not in (np.ndarray, np.memmap):
-            fix = "pass np.asarray(x): subclasses of ndarray have arithmetic of their own"
-        elif isinstance(x, np.ndarray | np.generic | Tracer):
-            fix, name = "convert it to a dtype of numbers with .astype", f"{x.dtype} array"
-        elif hasattr(x, "bit_generator"):
-            fix = "draw the numbers before the call, and pass them in"
-        elif path.isidentifier():
-            fix = f"name it in static_argnames: fnad.jit(static_argnames={path!r})"
-        else:
-            fix = "give it an argument of its own named in static_argnames, or make it a static field of a dataclass"
-        got = {f"argument {path}": name, "function": describe_function(self._f)}
-        raise DTypeError("jit takes numeric arrays and scalars", got=got, fix=fix)
-
-    def _unhashable(self, static: Any) -> ArgumentError:
-        found = {f"argument {label}": f"{type(v).__name__}: {v!r:.60}" for label, v in static if not _hashable(v)}
-        return ArgumentError(
-            "jit: static arguments must be hashable, since each value has a program of its own",
-            got={**found, "function": describe_function(self._f)},
-            fix="pass a tuple, a frozenset or a frozen dataclass; arrays and pytrees of arrays are not static",
-        )
-
-
-def _hashable(x: Any) -> bool:
-    try:
-        hash(x)
-    except TypeError:
-        return False
-    return True
-
-
-def _parameters(f: Function) -> list[inspect.Parameter]:
-    """The parameters of a function, as far as Python knows them."""
-    try:
-        return list(inspect.signature(f).parameters.values())
-    except (ValueError, TypeError):  # a builtin
-        return []
-
-
-def _check_options(
-    options: Options, parameters: list[inspect.Parameter], f: Function
-) -> tuple[tuple[int, ...], tuple[str, ...], tuple[int, ...]]:
-    """Static arguments by position and by name, each of them by both where it has both; donated ones by position."""
-    kinds = {p.kind for p in parameters}
-    by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-    ordered = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    count = len(ordered)
-    known = bool(parameters)
-    open_ended = inspect.Parameter.VAR_POSITIONAL in kinds
-    for name in ("static_argnums", "donate_argnums"):
-        for n in getattr(options, name):
-            if not isinstance(n, int) or (known and not open_ended and not -count <= n < count):
-                raise _bad_option(name, n, f, ordered, "positions of its positional arguments")
-    for n in options.static_argnames:
-        if not isinstance(n, str) or (known and n not in by_name and inspect.Parameter.VAR_KEYWORD not in kinds):
-            raise _bad_option("static_argnames", n, f, by_name, "names of its arguments")
-    fixed = known and not open_ended  # then a negative position is that of one parameter, however many arguments a call has
-    numbers, donated = ([n % count if fixed else n for n in given] for given in (options.static_argnums, options.donate_argnums))
-    names = list(options.static_argnames)
-    numbers += [ordered.index(n) for n in names if n in ordered and ordered.index(n) not in numbers]
-    names += [ordered[n] for n in numbers if 0 <= n < count and ordered[n] in by_name and ordered[n] not in names]
-    both = set(numbers) & set(donated)
-    if both:
-        raise _bad_option("donate_argnums", min(both), f, ordered, "arguments that are not static: these are no arrays")
-    return tuple(numbers), tuple(names), tuple(donated)
-
-
-def _bad_option(option: str, value: Any, f: Function, arguments: list[str], wanted: str) -> ArgumentError:
-    return ArgumentError(
-        f"jit: {option} must give {wanted}",
-        got={option: repr(value), "function": describe_function(f), "its arguments": ", ".join(arguments) or "none"},
-    )
+def _empty() -> Jitted:
+    """What is filled when it is unpickled: until then it is known, so that a function may refer to itself."""
+    return Jitted.__new__(Jitted)
 
 
 def recorded(f: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Graph, list[Any]]:
     """The graph of a call of a function, compiled or not, and its arguments; static ones become part of the graph."""
     if isinstance(f, Jitted):
-        f, _, (args, kwargs) = f.split(args, kwargs)
+        f, _, (args, kwargs) = f.arguments.split(*f.arguments.bind(args, kwargs))
     return make_graph(f)(*args, **kwargs), array_leaves(tree.leaves((args, kwargs)))
-
-
-def _positions(numbers: Sequence[int], count: int) -> list[int]:
-    """Which of `count` positional arguments the numbers name, negative ones from the end."""
-    return [n % count for n in numbers if -count <= n < count]
-
-
-def _types(x: Any) -> Any:
-    """What tells static values apart that are equal, also inside tuples: 2, 2.0 and True; 0.0 and -0.0."""
-    if x.__class__ is tuple:
-        return tuple(map(_types, x))
-    return (x.__class__, repr(x)) if isinstance(x, float | complex) else x.__class__
 
 
 def leaf_aval(x: Any) -> Aval | None:
@@ -421,7 +290,9 @@ def leaf_aval(x: Any) -> Aval | None:
     return None
 
 
-def jit(f: Function | None = None, static_argnums: Any = (), static_argnames: Any = (), donate_argnums: Any = ()) -> Any:
+def jit(
+    f: Function | None = None, static_argnums: Any = (), static_argnames: Any = (), donate_argnums: Any = (), donate_argnames: Any = ()
+) -> Any:
     """Compile a function of arrays to native code: `fnad.jit(f)`, `@fnad.jit`, `@fnad.jit(static_argnames="n")`.
 
     The function is recorded once for each structure of its arguments (pytree, shapes, dtypes, static values), simplified,
@@ -437,6 +308,7 @@ def jit(f: Function | None = None, static_argnums: Any = (), static_argnames: An
         static_argnames: The same by name. An argument named either way is static by position and by keyword.
         donate_argnums: Positions of arguments whose memory may be used for results: their contents are undefined after
             the call.
+        donate_argnames: The same by name.
 
     Returns:
         The compiled function. It nests with every transform: under `grad`, `jvp`, `vmap` it is differentiated or
@@ -458,14 +330,9 @@ def jit(f: Function | None = None, static_argnums: Any = (), static_argnames: An
         >>> step(np.array([1.0, 2.0]), np.eye(2))
         array([0.8, 1.6])
     """
-    options = Options(_tuple(static_argnums), _tuple(static_argnames), _tuple(donate_argnums))
+    options = Options(*map(as_tuple, (static_argnums, static_argnames, donate_argnums, donate_argnames)))
     if f is None:
         return functools.partial(jit, **options._asdict())
     if not callable(f):
         raise ArgumentError("jit takes a function", got={"f": repr(f)}, fix="name the options: @fnad.jit(static_argnums=1)")
     return Jitted(f, options)
-
-
-def _tuple(x: Any) -> tuple[Any, ...]:
-    given = (x,) if isinstance(x, str) or hasattr(x, "__index__") else x
-    return tuple(operator.index(n) if hasattr(n, "__index__") else n for n in given)

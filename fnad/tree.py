@@ -54,7 +54,7 @@ def unflatten(spec: Spec, leaves: Iterable[Any]) -> PyTree:
 def flattener(spec: Spec) -> Callable[[Any], Any]:
     """A function from trees of this structure to their leaves, without a look at what the leaves are.
 
-    It raises ValueError or KeyError for another structure, unless that differs only by what stands where a leaf should be.
+    It raises ValueError for another structure (another order of keys is one), unless only what stands where a leaf should be differs.
     """
     made = template.flattener(spec.unflatten, spec.num_leaves)
     if made is not None:
@@ -71,8 +71,19 @@ def flattener(spec: Spec) -> Callable[[Any], Any]:
 
 
 def identity(spec: Spec) -> str:
-    """What tells structures apart that are equal: kinds of dicts, and static values such as 2, 2.0 and True."""
-    return str(spec)
+    """What tells structures apart that are equal: kinds of dicts, the order of their keys, and static values such as 2, 2.0 and True."""
+    text = str(spec)
+    if "{" not in text:
+        return text
+    orders: list[str] = []
+
+    def note(node: Any) -> Any:
+        if isinstance(node, dict):
+            orders.append(str([*node]))
+        return node
+
+    spec.traverse([None] * spec.num_leaves, note)
+    return " ".join((text, *orders))
 
 
 def unflattener(spec: Spec) -> Callable[[Any], Any]:

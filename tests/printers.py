@@ -27,7 +27,7 @@ def work(nodes: Any) -> float:
         elif isinstance(node, Store):
             total += len(ordered([node.value])) + len(node.loads)
         elif isinstance(node, Gemm):
-            total += 50 * node.batch
+            total += 50 * node.batch + (work([node.after]) if node.after else 0)
         elif isinstance(node, While | Branch):
             total += sum(map(work, node.bodies)) * (100 if isinstance(node, While) else 1)
     return total

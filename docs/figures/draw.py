@@ -154,51 +154,84 @@ def profile() -> Any:
 
 
 def optimizers() -> Any:
-    """Optimizers on their way along a curved valley, and schedules."""
+    """Optimizers on their way along a curved valley, and past a saddle."""
 
     def banana(p: Any) -> Any:
         return (1 - p[0]) ** 2 + 5 * (p[1] - p[0] ** 2) ** 2
 
-    def path(opt: Any, n: int) -> Any:
+    def saddle(p: Any) -> Any:
+        return p[0] ** 2 - p[1] ** 2 + p[1] ** 4 / 2
+
+    def path(f: Any, opt: Any, start: Any, n: int) -> Any:
         def step(carry: Any, _: Any) -> Any:
             p, state = carry
-            updates, state = opt.update(fnad.grad(banana)(p), state, p)
+            updates, state = opt.update(fnad.grad(f)(p), state, p)
             p = fnad.optim.apply_updates(p, updates)
             return (p, state), p
 
-        start = np.array([-1.4, 1.6])
         return np.concatenate([start[None], fnad.scan(step, (start, opt.init(start)), length=n)[1]])
 
-    o, schedules = fnad.optim, fnad.optim.schedules
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.6, 3.3), layout="constrained")
-    gx, gy = np.meshgrid(np.linspace(-1.9, 1.7, 181), np.linspace(-0.9, 2.4, 161))
-    height = fnad.vmap(banana)(np.stack([gx.ravel(), gy.ravel()], axis=1)).reshape(gx.shape)
-    left.contour(gx, gy, height, levels=np.geomspace(0.03, 60, 12), colors=GREY, linewidths=0.5)
+    o = fnad.optim
+    figure, axes = plt.subplots(1, 2, figsize=(8.6, 3.5), layout="constrained", width_ratios=(1.15, 1))
     runs = [
         ("sgd", o.sgd(0.01), GREY), ("sgd, momentum 0.9", o.sgd(0.01, 0.9), BLUE), ("adam", o.adam(0.15), ORANGE),
         ("rmsprop", o.rmsprop(0.04), GREEN), ("lion", o.lion(0.06), RED), ("adan", o.adan(0.15), "#8e44ad"),
         ("rprop", o.rprop(0.05), "#16a085"),
     ]  # fmt: skip
-    for label, opt, color in runs:
-        points = path(opt, 60)
-        left.plot(points[:, 0], points[:, 1], ".-", color=color, lw=1.0, ms=3, label=label)
-    left.plot(1, 1, "*", color="black", ms=9)
-    left.set(xlim=(-1.9, 1.7), ylim=(-0.9, 2.4), title="60 steps to the star")
-    left.grid(False)
-    left.legend(fontsize=6.5, loc="lower left")
-    ticks = np.arange(101)
-    for label, schedule, color in (
-        ("step_lr", schedules.step_lr(1.0, 25, 0.5), GREY),
-        ("warmup_cosine", schedules.warmup_cosine(1.0, 10, 100), BLUE),
-        ("warmup_stable_decay", schedules.warmup_stable_decay(1.0, 10, 60, 30), ORANGE),
-        ("one_cycle_lr", schedules.one_cycle_lr(1.0, 101), GREEN),
-        ("cosine_annealing_warm_restarts", schedules.cosine_annealing_warm_restarts(1.0, 15, 2), RED),
+    for a, f, start, n, stars, (x, y), title in (
+        (axes[0], banana, np.array([-1.4, 1.6]), 60, [(1, 1)], ((-1.9, 1.7), (-0.9, 2.4)), "A curved valley: 60 steps to the star"),
+        (axes[1], saddle, np.array([-1.4, 1e-3]), 40, [(0, 1), (0, -1)], ((-1.6, 0.9), (-1.3, 1.5)), "A saddle: 40 steps to a star"),
     ):
-        right.plot(ticks, fnad.vmap(schedule)(ticks), color=color, lw=1.4, label=label)
-    right.set(xlabel="step", title="learning rate", ylim=(-0.02, 1.45))
-    right.legend(fontsize=6.5, loc="upper right", ncols=2)
-    for a in (left, right):
-        a.title.set_size(9)
+        gx, gy = np.meshgrid(np.linspace(*x, 181), np.linspace(*y, 161))
+        height = fnad.vmap(f)(np.stack([gx.ravel(), gy.ravel()], axis=1)).reshape(gx.shape)
+        a.contour(gx, gy, height - height.min(), levels=np.geomspace(0.03, 60, 14), colors=GREY, linewidths=0.5)
+        for label, opt, color in runs:
+            points = path(f, opt, start, n)
+            a.plot(points[:, 0], points[:, 1], ".-", color=color, lw=1.0, ms=3, label=label)
+        a.plot(*zip(*stars, strict=True), "*", color="black", ms=9)
+        a.set(xlim=x, ylim=y)
+        a.set_title(title, size=9)
+        a.grid(False)
+    axes[0].legend(fontsize=6.5, loc="lower left")
+    return figure
+
+
+def schedules() -> Any:
+    """Every schedule over 100 steps, from a learning rate of 1."""
+    s = fnad.optim.schedules
+    plateau = s.reduce_lr_on_plateau(factor=0.5, patience=8)
+    state, falling = plateau.init(1.0), []
+    for t in range(101):  # a loss that stops to fall again and again
+        falling.append(float(state.lr))
+        _, state = plateau.update(np.exp(-(t // 25) - min(t % 25, 8) / 8), state)
+    shown = {
+        "constant_lr(1, 0.3, 30)": s.constant_lr(1.0, 0.3, 30),
+        "linear_lr(1, 0.2, 1, 40)": s.linear_lr(1.0, 0.2, 1.0, 40),
+        "polynomial_lr(1, 80, 2)": s.polynomial_lr(1.0, 80, 2.0),
+        "step_lr(1, 25, 0.5)": s.step_lr(1.0, 25, 0.5),
+        "multi_step_lr(1, [30, 80], 0.4)": s.multi_step_lr(1.0, [30, 80], 0.4),
+        "exponential_lr(1, 0.97)": s.exponential_lr(1.0, 0.97),
+        "cosine_annealing_lr(1, 50)": s.cosine_annealing_lr(1.0, 50),
+        "cosine_annealing_warm_restarts(1, 15, 2)": s.cosine_annealing_warm_restarts(1.0, 15, 2),
+        "cyclic_lr(0.1, 1, 15, mode='triangular2')": s.cyclic_lr(0.1, 1.0, 15, mode="triangular2"),
+        "one_cycle_lr(1, 101)": s.one_cycle_lr(1.0, 101),
+        "swa_lr(1, 0.2, 40)": s.swa_lr(1.0, 0.2, 40),
+        "sequential_lr([linear, cosine], [20])": s.sequential_lr([s.linear_lr(1.0, 0.05, 1.0, 20), s.cosine_annealing_lr(1.0, 80)], [20]),
+        "warmup_cosine(1, 10, 100)": s.warmup_cosine(1.0, 10, 100),
+        "warmup_stable_decay(1, 10, 60, 30)": s.warmup_stable_decay(1.0, 10, 60, 30),
+        "chained_scheduler(1, [step, exponential])": s.chained_scheduler(1.0, [s.step_lr(1.0, 40, 0.5), s.exponential_lr(1.0, 0.99)]),
+    }
+    ticks = np.arange(101)
+    curves = {title: fnad.vmap(schedule)(ticks) for title, schedule in shown.items()} | {"reduce_lr_on_plateau(0.5, 8)": np.array(falling)}
+    figure, axes = plt.subplots(4, 4, figsize=(8.6, 5.4), layout="constrained", sharex=True, sharey=True)
+    for a, (title, curve) in zip(axes.flat, curves.items(), strict=True):
+        a.plot(ticks, curve, color=BLUE, lw=1.4)
+        a.fill_between(ticks, curve, color=BLUE, alpha=0.12, lw=0)
+        a.set_title(title, size=6.5)
+        a.tick_params(labelsize=6.5)
+        a.set_ylim(0, 1.08)
+    figure.supxlabel("step", size=8)
+    figure.supylabel("learning rate", size=8)
     return figure
 
 
@@ -239,7 +272,7 @@ def jit_first_call() -> Any:
     return figure
 
 
-PAINTERS = (derivatives, where_sqrt, kinks, descent, profile, optimizers, jit_sizes, jit_products, jit_first_call)
+PAINTERS = (derivatives, where_sqrt, kinks, descent, profile, optimizers, schedules, jit_sizes, jit_products, jit_first_call)
 FIGURES = {f.__name__: f for f in PAINTERS}
 
 
@@ -256,16 +289,21 @@ def draw(folder: Path) -> list[Path]:
     return paths
 
 
-def digits(folder: Path) -> list[Path]:
-    """The two pictures of the digits example, by running it."""
+def examples(folder: Path) -> list[Path]:
+    """The pictures that the example programs make, by running them."""
+    programs = HERE.parents[1] / "examples"
     with tempfile.TemporaryDirectory() as made:
-        subprocess.run([sys.executable, HERE.parents[1] / "examples" / "train_digits.py", "--out", made], check=True)
-        return [Path(shutil.copy(Path(made) / f"{name}.png", folder / f"digits_{name}.png")) for name in ("loss", "mistakes")]
+        subprocess.run([sys.executable, programs / "train_digits.py", "--out", made], check=True)
+        paths = [Path(shutil.copy(Path(made) / f"{name}.png", folder / f"digits_{name}.png")) for name in ("loss", "mistakes")]
+    for name in ("lenet", "char_gpt"):
+        paths.append(folder / f"{name}.png")
+        subprocess.run([sys.executable, programs / f"{name}.py", "--plot", paths[-1]], check=True)
+    return paths
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE)
     out = parser.parse_args().out
-    for path in [*draw(out), *digits(out)]:
+    for path in [*draw(out), *examples(out)]:
         print(path)

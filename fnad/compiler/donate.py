@@ -37,10 +37,10 @@ def _fits(nodes: Sequence[Node], out: Buffer, source: Buffer, fuser: Any) -> boo
         return False
     if not readers or readers[-1] < writers[0]:
         return True
-    return isinstance(writer, Loop | Store) and _entry_by_entry(writer, out, source, fuser)
+    return isinstance(writer, Loop | Store) and entry_by_entry(writer, out, source, fuser)
 
 
-def _entry_by_entry(node: Node, out: Buffer, source: Buffer, fuser: Any) -> bool:
+def entry_by_entry(node: Node, out: Buffer, source: Buffer, fuser: Any) -> bool:
     """Whether each entry is read for the last time in the iteration that writes it, and not after."""
 
     def where(index: Sequence[Any]) -> tuple[Any, ...]:

@@ -21,7 +21,8 @@ class Group(NamedTuple):
     name: str
     """g0, g1, ... in the order in which they run."""
     kind: str
-    """"loop", "scan" (a loop with a carry), "while", "branch", "product", "lapack", "call" (a loop function) or "host" (Python calls NumPy or SciPy)."""
+    """"loop", "scan" (a loop with a carry), "while", "branch", "product", "lapack", "call" (a loop function)
+    or "host" (Python calls NumPy or SciPy)."""
     what: str
     """The operations it computes."""
     line: str
@@ -29,7 +30,8 @@ class Group(NamedTuple):
     bytes: int
     """Bytes of the arrays it reads and writes, each counted once (in a scan once per step; of a while one step, of a branch the most)."""
     flops: int
-    """Additions, multiplications, divisions and roots of real numbers, as compiled: an `exp` is about 20. 0 for "lapack", "call" and "host"."""
+    """Additions, multiplications, divisions and roots of real numbers, as compiled: an `exp` is about 20. 0 for "lapack",
+    "call" and "host"."""
 
 
 def parts(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -96,6 +98,8 @@ def _joined(names: dict[str, int]) -> str:
 def _equations(node: Node) -> Iterator[Equation]:
     if isinstance(node, Gemm | Host):
         yield node.equation
+        if isinstance(node, Gemm) and node.after:
+            yield from _equations(node.after)
     elif isinstance(node, Store):
         yield from node.equations
     else:
@@ -119,13 +123,14 @@ def traffic(node: Node) -> int:
         return node.extent * _inside(node, traffic)
     if isinstance(node, While | Branch):
         return _inside(node, traffic)
-    if isinstance(node, Gemm):
-        size = node.out.dtype.itemsize
-        return size * node.batch * node.m * node.n + sum(b.bytes for b in node.inputs)
     if isinstance(node, Host):
         return sum(b.bytes for b in (*node.inputs, *node.outputs) if isinstance(b, Buffer))
     touched: dict[tuple[str, Buffer], int] = {}
     _touch(node, 1, touched)
+    if isinstance(node, Gemm):
+        touched["read", node.out.root] = 0  # its loops find it in the cache
+        touched["written", node.out.root] = node.out.bytes
+        touched.update({("read", b.root): b.bytes for b in node.inputs})
     return sum(touched.values())
 
 
@@ -134,6 +139,8 @@ def _touch(node: Node, times: int, touched: dict[tuple[str, Buffer], int]) -> No
     if isinstance(node, Loop):
         for child in node.body:
             _touch(child, times * node.extent, touched)
+    elif isinstance(node, Gemm) and node.after:
+        _touch(node.after, times, touched)
     elif isinstance(node, Store):
         for way, b in (("written", node.buffer), *(("read", b) for b, _ in node.loads.values())):
             if not b.root.is_register and b.kind != "flag":
@@ -146,7 +153,7 @@ def flops(node: Node) -> int:
     if isinstance(node, Nest):
         return _inside(node, flops) * (node.extent if isinstance(node, Loop) else 1)
     if isinstance(node, Gemm):
-        return 2 * node.batch * node.m * node.n * node.k
+        return 2 * node.batch * node.m * node.n * node.k + (flops(node.after) if node.after else 0)
     if isinstance(node, Host):
         return 0
     usual = split_rare([node.value])[0]

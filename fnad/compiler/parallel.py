@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fnad.compiler.program import Branch, Buffer, Gemm, Host, Loop, Nest, Node, Store, While, stores, straight, touched
-from fnad.kernels.codegen import graph as expressions
+from fnad.compiler.epilogues import loops_of
+from fnad.compiler.program import Branch, Buffer, Gemm, Host, Loop, Nest, Node, Store, While, effort, stores, straight, touched
 
 GRAIN = 1 << 17  # operations that are worth a part of their own
 PARTS = 32
@@ -33,8 +33,8 @@ class Parts:
         self.private: dict[Buffer, str | None] = {}  # how the copies are combined; None: only used within a part
 
 
-def split(nodes: Sequence[Node], fuser: Any) -> None:
-    """Mark the loops of a program that are to run in parts."""
+def split(nodes: list[Node], fuser: Any) -> None:
+    """Mark the loops and products of a program that are to run in parts. Loops of products that cannot leave them again."""
     outside: dict[Buffer, int] = {}
     once = [*straight(nodes)]
     for node in once:
@@ -43,33 +43,55 @@ def split(nodes: Sequence[Node], fuser: Any) -> None:
             outside[b] = outside.get(b, 0) + 1
     for node in once:
         if isinstance(node, Gemm):
-            _split_product(node)
+            after = node.after
+            _split_product(node, fuser, outside)
+            if after and not node.after:
+                nodes.insert(nodes.index(node) + 1, after)
+                _split_loop(after, fuser, outside)
         if isinstance(node, Loop):
-            if node.sequential:
-                continue
-            count = min(PARTS, node.extent, int(_work(node)) // GRAIN)
-            if count > 1:
-                parts = Parts(count, -(-node.extent // count))
-                parts.count = -(-node.extent // parts.length)
-                if _separable(node, fuser, outside, parts):
-                    node.parts = parts
+            _split_loop(node, fuser, outside)
 
 
-def _split_product(g: Gemm) -> None:
-    """A large product runs in blocks: of matrices, in a stack; else of columns or of rows, of what there is more."""
-    g.by_columns = g.batch == 1 and g.n > g.m
-    length, unit = (g.batch, 1) if g.batch > 1 else (g.n, _COLUMN_UNIT) if g.by_columns else (g.m, _ROW_UNIT)
-    count = min(_BLOCKS, length, g.batch * g.m * g.n * g.k // _PRODUCT_GRAIN)
+def _split_loop(loop: Loop, fuser: Any, outside: dict[Buffer, int]) -> None:
+    count = 0 if loop.sequential else min(PARTS, loop.extent, int(_work(loop)) // GRAIN)
     if count > 1:
-        g.parts = Parts(count, -(-length // (count * unit)) * unit)
+        parts = Parts(count, -(-loop.extent // count))
+        parts.count = -(-loop.extent // parts.length)
+        if _separable(loop, fuser, outside, parts):
+            loop.parts = parts
+
+
+def _split_product(g: Gemm, fuser: Any, outside: dict[Buffer, int]) -> None:
+    """A large product runs in blocks: of matrices, in a stack; else of columns or of rows, of what there is more.
+
+    If its loops can only be cut the other way, so is the product; if not at all, it goes without them.
+    """
+    wide = g.batch == 1 and g.n > g.m
+    if not _cut_product(g, wide, fuser, outside) and not (g.batch == 1 and _cut_product(g, not wide, fuser, outside)):
+        g.after = None
+        _cut_product(g, wide, fuser, outside)
+
+
+def _cut_product(g: Gemm, by_columns: bool, fuser: Any, outside: dict[Buffer, int]) -> bool:
+    length, unit = (g.batch, 1) if g.batch != 1 else (g.n, _COLUMN_UNIT) if by_columns else (g.m, _ROW_UNIT)
+    worth = g.batch * g.m * g.n * g.k / _PRODUCT_GRAIN + (_work(g.after) / GRAIN if g.after else 0)
+    count = min(_BLOCKS, length, int(worth))
+    if count > 1:
+        block = -(-length // (count * unit)) * unit
+        parts = Parts(-(-length // block), block)
+        loops = loops_of(g.after) if g.after else None
+        cut = [] if not loops else loops[:-2] if g.batch != 1 else loops[-1:] if by_columns else loops[-2:-1]
+        if not all(_separable(loop, fuser, outside, parts) for loop in cut):
+            return False
+        g.parts = parts
+    g.by_columns = by_columns
+    return True
 
 
 def _work(node: Node) -> float:
     if isinstance(node, Loop):
         return node.extent * sum(_work(child) for child in node.body)
-    if isinstance(node, Store):
-        return sum(8 if e.op in ("div", "sqrt", "call") else 1 for e in expressions.ordered([node.value])) + len(node.loads)
-    return math.inf
+    return effort(node) if isinstance(node, Store) else math.inf
 
 
 def _separable(loop: Loop, fuser: Any, outside: dict[Buffer, int], parts: Parts) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
-import ctypes
 import functools
 import hashlib
 import itertools
@@ -14,19 +14,20 @@ import numpy as np
 
 from fnad._blas import scipy_on_one_thread
 from fnad._threads import threads
-from fnad.compiler import host
+from fnad.compiler import host, workspaces
 from fnad.compiler.groups import parts
 from fnad.compiler.program import Buffer, Gemm, Host, Loop, Node, endless, stands_alone, straight, touched
 from fnad.compiler.schedule import Schedule
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.simplify import simplify as simplify
 from fnad.core.aval import Aval, aval_of
-from fnad.core.graph import Graph, first_failure
+from fnad.core.graph import Graph, Var, evaluate_until
 from fnad.errors import BoundsError, ShapeError
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen.callback import OWNER, ended, register
 from fnad.kernels.codegen.entry import ARRAY, NOTHING, SCALAR, TAKEN, Code, Input, Output, entry
 from fnad.kernels.codegen.load import native
+from fnad.kernels.codegen.load import step as run_step
 from fnad.kernels.codegen.products import BY_BLAS
 from fnad.kernels.codegen.text import describe
 
@@ -34,7 +35,6 @@ _ALIGN = 64
 _BRIEF = 1 << 14  # bytes; while a program works on less it keeps Python's lock, for taking it again would take longer
 _MANY = 24  # nodes from which what several use is in memory, so that one function can serve those that look alike
 _STACK = 1 << 14  # bytes of workspace that are taken from the stack
-_step = ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 4)
 asarray = np.asarray
 _ZERO, _ONE = ex.const(0, "i64"), ex.const(1, "i64")
 _UNUSED = np.empty(0)  # stands where a constant is written into the code
@@ -130,13 +130,14 @@ class Executable:
         self.sizes = np.array(schedule.numbers.sizes or [0], np.int64)
         self.literals = np.array(schedule.numbers.literals or [0], np.float64)
         self.constants = tuple(_UNUSED if is_uniform(value) else value for _, value in graph.constants)
-        self._given = frozenset(b.root.position for b in self.results if b.root is not b)
-        self._work: list[tuple[Any, int]] = []  # workspaces that are not in use
+        self.given = frozenset(b.root.position for b in self.results if b.root is not b)
+        """Positions of the inputs whose memory becomes that of results."""
+        self._work: list[tuple[Any, int]] = []  # small workspaces that are not in use
         self._whole = not apart and len(self.steps) == 1 and not isinstance(self.steps[0], Host)
         self._blas = scipy_on_one_thread() if BY_BLAS and any("gemm" in text for text in self.texts) else None
         self._parallel = any(isinstance(n, Loop | Gemm) and n.parts is not None for n in straight(schedule.nodes))
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
-        in_python = self._checked or self._parallel or self._blas or self.calls
+        in_python = (self._checked and self.given) or self._parallel or self._blas or self.calls
         self._simple = self._whole and self.work_bytes <= _STACK and not in_python
         self._enter = self._entry(self.constants)
         self.run = self._enter if self._simple else self.call
@@ -165,7 +166,7 @@ class Executable:
             return Output(b.shape, b.dtype, SCALAR if scalar else ARRAY) if b.root is b else Output((), b.dtype, TAKEN, b.root.position)
 
         return entry(
-            [Input(v.aval.shape, v.aval.dtype, v.aval.weak, k in self._given) for k, v in enumerate(self.graph.inputs)],
+            [Input(v.aval.shape, v.aval.dtype, v.aval.weak, k in self.given) for k, v in enumerate(self.graph.inputs)],
             constants,
             [output(b) for b in self.results],
             Code(self.steps[0], *numbers, release, self.work_bytes * self._simple) if self._whole else NOTHING,
@@ -176,7 +177,7 @@ class Executable:
         arrays = [as_argument(x, v.aval) for x, v in zip(inputs, self.graph.inputs, strict=True)]
         outs = self.run(arrays)
         if outs is None:
-            arrays = [np.array(x) if k in self._given else x for k, x in enumerate(arrays)]
+            arrays = [np.array(x) if k in self.given else x for k, x in enumerate(arrays)]
             constants = self._current()
             outs = self.call(arrays, self._entry(constants), constants)
         if outs is None:
@@ -209,7 +210,7 @@ class Executable:
             with self._blas:
                 outs = enter(inputs, base)
         if outs is None:
-            self._work.append((work, base))
+            self._keep(work, base)
             return None
         self._raise(base)
         if not self._whole:
@@ -217,18 +218,24 @@ class Executable:
             self._run((*inputs, *(self.constants if constants is None else constants), *new), work, base)
             outs = [x if x.ndim else x[()] for x in outs]
         if self._checked and work[base - work.ctypes.data]:
-            raise self._out_of_bounds(inputs)
-        self._work.append((work, base))  # only now may another thread take it
+            return self._step_by_step(inputs)
+        self._keep(work, base)  # only now may another thread take it
         return outs
 
-    def _out_of_bounds(self, inputs: Sequence[Any]) -> BoundsError:
-        """The error for an index that a loop found out of bounds; which one and where is found by evaluating step by step."""
-        found = first_failure(self._recorded, inputs, IndexError)
-        if found is None:  # donated arrays have been overwritten
-            return BoundsError("an index is out of bounds for the axis that it indexes (in a compiled function)")
-        equation, error = found
+    def _step_by_step(self, inputs: Sequence[Any]) -> list[Any]:
+        """Compute what native code could not: an index is out of bounds, or an integer does not fit."""
+        if self.given:  # they have been overwritten
+            raise BoundsError(
+                "an index is out of bounds for the axis that it indexes, or a Python integer too large (in a compiled function)"
+            )
+        outs, failed = evaluate_until(self._recorded, inputs, (IndexError, OverflowError))
+        if failed is None:
+            return [np.array(o, v.aval.dtype)[()] if isinstance(v, Var) else o for o, v in zip(outs, self._recorded.outputs, strict=True)]
+        equation, error = failed
+        if isinstance(error, OverflowError):
+            raise OverflowError(f"{error} (in a compiled function, at {equation.line})") from error
         rule, got, fix = (error.rule, error.got, error.fix) if isinstance(error, BoundsError) else (str(error), {}, "")
-        return BoundsError(f"{rule} (in a compiled function)", got={**got, "at": equation.line}, fix=fix)
+        raise BoundsError(f"{rule} (in a compiled function)", got={**got, "at": equation.line}, fix=fix)
 
     def _run(self, arrays: tuple[Any, ...], work: Any, base: int) -> None:
         """Native parts and operations on the host in turn."""
@@ -244,7 +251,7 @@ class Executable:
             )
 
     def _native_step(self, step: int, numbers: Sequence[int], base: int) -> None:
-        _step(step)(*numbers, base)
+        run_step()(step, *numbers, base)
         self._raise(base)
 
     def _raise(self, base: int) -> None:
@@ -256,11 +263,16 @@ class Executable:
         for call in calls:
             call()
 
+    def _keep(self, work: Any, base: int) -> None:
+        if self.work_bytes < workspaces.LARGE:
+            self._work.append((work, base))
+        else:
+            workspaces.give_back(work, base)
+
     def _workspace(self) -> tuple[Any, int]:
-        work = np.empty(self.work_bytes + _ALIGN, np.uint8)
-        work[: 2 * _ALIGN] = 0
-        base = _aligned(work.ctypes.data)
+        work, base = (workspaces.make if self.work_bytes < workspaces.LARGE else workspaces.take)(self.work_bytes)
         start = base - work.ctypes.data
+        work[start : start + _ALIGN] = 0
         work[start + OWNER : start + OWNER + 8].view(np.int64)[0] = self._owner
         if self._parallel:
             work[start + 8 : start + 16].view(np.int64)[0] = threads()
@@ -346,8 +358,8 @@ def plan(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> int:
             b.offset = schedule.numbers.size(b.place)
             if b in copies:
                 b.spacing = schedule.numbers.size(own)
-        for loop in (n for n in straight([node]) if isinstance(n, Loop) and n.parts is not None):
-            for b in loop.parts.private:
+        for n in (n for n in straight([node]) if isinstance(n, Loop | Gemm) and n.parts is not None):
+            for b in n.parts.private:
                 if b.kind != "temp" and b not in placed:  # copies of an accumulator that is itself a result; one place for all loops
                     placed.add(b)
                     own = _aligned(b.bytes)
@@ -376,14 +388,16 @@ class _Space:
 def _parts(schedule: Schedule, cut: Sequence[Sequence[Node]]) -> tuple[set[Buffer], dict[Buffer, int]]:
     """Temporaries that more than one thread or the host sees, and how many copies those of loops in parts need."""
     nodes = [*straight(schedule.nodes)]
-    outside = [*(n for n in nodes if isinstance(n, Host | Gemm)), *host.calls(schedule.nodes)]
+    outside = [*(n for n in nodes if isinstance(n, Host)), *host.calls(schedule.nodes)]
     shared = {b for node in outside for side in touched(node) for b in side}
+    shared |= {b.root for node in nodes if isinstance(node, Gemm) for b in (node.out, *node.inputs)}
     shared |= _between_parts(cut)
     copies: dict[Buffer, int] = {}
+    uses = collections.Counter(b for node in nodes for b in set().union(*touched(node)))
     for node in nodes:
-        if isinstance(node, Gemm) and node.parts is not None:
-            node.parts.size = schedule.numbers.size(node.parts.length)
-        if isinstance(node, Loop) and node.parts is not None:
+        if isinstance(node, Gemm) and node.after:  # its loops are a function of their own
+            shared |= {b for side in touched(node.after) for b in side if b.kind == "temp" and uses[b] > 1}
+        if isinstance(node, Loop | Gemm) and node.parts is not None:
             node.parts.size = schedule.numbers.size(node.parts.length)
             inside = {b for side in touched(node) for b in side}
             shared |= {b for b in inside if b.kind == "temp" and b not in node.parts.private}

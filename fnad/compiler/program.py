@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from fnad.kernels.codegen import expr as ex
+from fnad.kernels.codegen.graph import ordered
 from fnad.typing import Shape
 
 CODES = {
@@ -127,14 +128,18 @@ class Nest:
 
 
 class Loop(Nest):
-    """`for var in range(extent)` over a body; `size` is the extent as an expression."""
+    """`for var in range(extent)` over a body; `size` is the extent as an expression.
 
-    __slots__ = ("extent", "parts", "sequential", "size", "var")
+    `pause`: after how many steps it looks for signals; None if it does not.
+    """
+
+    __slots__ = ("extent", "parts", "pause", "sequential", "size", "var")
 
     def __init__(self, var: Any, extent: int, size: Any, body: list[Any], sequential: bool = False) -> None:
         super().__init__(body)
         self.sequential = sequential  # iterations depend on each other and stay together
         self.parts: Any = None
+        self.pause: Any = None
         self.var, self.extent, self.size = var, extent, size
 
     @property
@@ -143,13 +148,14 @@ class Loop(Nest):
 
 
 class While(Nest):
-    """The nodes of `test`, then those of `body`, again and again, while `going` holds after `test`."""
+    """The nodes of `test`, then those of `body`, again and again, while `going` holds after `test`. `pause` is that of `Loop`."""
 
-    __slots__ = ("going",)
+    __slots__ = ("going", "pause")
 
     def __init__(self, test: list[Any], going: Buffer, body: list[Any]) -> None:
         super().__init__(test, body)
         self.going = going
+        self.pause: Any = None
         self.read.add(going.root)
 
 
@@ -167,10 +173,10 @@ class Branch(Nest):
 class Gemm:
     """`out[b] = left[b] @ right[b]` for all b; a flag says that an operand is stored transposed.
 
-    `guard` is that of `Call`.
+    `guard` is that of `Call`. The loops `after` go over `out`, one per axis; they run for each piece of it as soon as it is computed.
     """
 
-    __slots__ = ("batch", "by_columns", "equation", "guard", "inputs", "k", "left", "m", "n", "numbers", "out", "parts", "right")
+    __slots__ = ("after", "batch", "by_columns", "equation", "guard", "inputs", "k", "left", "m", "n", "numbers", "out", "parts", "right")
 
     def __init__(
         self,
@@ -188,6 +194,7 @@ class Gemm:
         self.guard = guard
         self.parts: Any = None
         self.by_columns = False  # how it is cut into parts
+        self.after: Loop | None = None
         self.inputs = (left[0], right[0])
 
 
@@ -280,7 +287,8 @@ def touched(node: Node) -> tuple[set[Buffer], set[Buffer]]:
         read = {b.root for b, _ in node.loads.values()}
         return {node.buffer.root}, read | {node.buffer.root} if node.combine else read
     if isinstance(node, Gemm):
-        return {node.out.root}, {b.root for b in node.inputs}
+        written, read = touched(node.after) if node.after else (set(), set())
+        return written | {node.out.root}, read | {b.root for b in node.inputs}
     return {b.root for b in node.outputs}, {b.root for b in node.inputs if isinstance(b, Buffer)}
 
 
@@ -298,9 +306,16 @@ def stores(node: Node) -> Iterator[Store]:
     """All stores in a node, in order."""
     if isinstance(node, Store):
         yield node
+    elif isinstance(node, Gemm) and node.after:
+        yield from stores(node.after)
     elif isinstance(node, Nest):
         for child in itertools.chain(*node.bodies):
             yield from stores(child)
+
+
+def effort(s: Store) -> int:
+    """About how many operations a store takes."""
+    return sum(8 if e.op in ("div", "sqrt", "call") else 1 for e in ordered([s.value])) + len(s.loads)
 
 
 def straight(nodes: Sequence[Node]) -> Iterator[Node]:

@@ -8,15 +8,17 @@ several uses would repeat expensive work.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from fnad.compiler import lapack
+from fnad.compiler import epilogues, lapack
 from fnad.compiler.donate import donate
 from fnad.compiler.fuse import Fuser
+from fnad.compiler.nests import aligned, guarded_product, nest
 from fnad.compiler.parallel import split
+from fnad.compiler.pauses import set_pauses
 from fnad.compiler.program import CODES, Access, Buffer, Foreign, Gemm, Host, Index, Lapack, Loop, Node, Numbers, Store, write_short_extents
 from fnad.compiler.simplify import is_uniform
 from fnad.compiler.structured import branch, repeat, while_loop
@@ -32,6 +34,8 @@ _DEPTH = 40  # longest chain of equations written into one expression
 _CHEAP = 8  # operations worth repeating rather than storing
 _PRODUCTS = 3  # matrix products that are added up at once: more of them would have to be kept until then
 _COSTLY = frozenset({"exp", "log", "tanh", "power", "sin", "cos", "erf", "expit", "log1p", "expm1", "logaddexp", "divide", "sqrt"})
+_GROWING = frozenset({"add", "subtract", "multiply", "power", "square", "negative"})
+_LARGE = 2.0**62  # results of Python integers up to this are computed in 64 bits
 
 
 class Schedule:
@@ -52,6 +56,8 @@ class Schedule:
         self.loads: dict[str, Access] = {}
         self.checks: list[Any] = []
         self.flag: Buffer = parent.flag if parent else self._buffer(Aval((), np.dtype(np.int64)), "flag")
+        self.whole = parent is None
+        self._checked: set[Var] = set()
         self.uniform = {v: x.flat[0] for v, x in graph.constants if is_uniform(x)}  # constants that repeat one number
 
     @classmethod
@@ -66,9 +72,12 @@ class Schedule:
         for k, v in enumerate(graph.outputs):
             self._finish(k, v)
         self.fuser.contract(self.buffers)
+        epilogues.attach(self.nodes, self.fuser)
         split(self.nodes, self.fuser)
         donate(self.nodes, self.buffers, donated, self.fuser)
+        epilogues.share_memory(self.nodes, self.buffers, self.fuser)
         write_short_extents(self.nodes)
+        set_pauses(self.nodes, self.numbers)
         return self
 
     def place_all(self, targets: dict[Var, Any], before: Collection[Var] = ()) -> None:
@@ -255,9 +264,9 @@ class Schedule:
         trailing = all(k in word.axis for k in range(len(kept), len(loops)))
         if trailing:
             register = self._buffer(Aval((), home.dtype), "temp")
-            inner = _nest(loops[len(kept) :], self._stores(register, (), value, word.combine, e))
+            inner = nest(loops[len(kept) :], self._stores(register, (), value, word.combine, e))
             done = Store(home, index, ex.var("acc", home.code), {"acc": (register, ())})
-            self._add(_nest(kept, [Store(register, (), start, {}), *inner, done]))
+            self._add(nest(kept, [Store(register, (), start, {}), *inner, done]))
             return
         lead = min(word.axis)
         self._accumulate(home, start, loops, lead, self._stores(home, index, value, word.combine, e))
@@ -265,8 +274,8 @@ class Schedule:
     def _accumulate(self, home: Buffer, start: Any, loops: Sequence[Loop], lead: int, body: list[Node]) -> None:
         """Loops that accumulate into an array, whose first `lead` axes are their first ones: there it is begun part by part."""
         rest = self._loops(home.shape[lead:])
-        begin = _nest(rest, [Store(home, (*(loop.var for loop in loops[:lead]), *(loop.var for loop in rest)), start, {})])
-        self._add(_nest(loops[:lead], [*begin, *_nest(loops[lead:], body)]))
+        begin = nest(rest, [Store(home, (*(loop.var for loop in loops[:lead]), *(loop.var for loop in rest)), start, {})])
+        self._add(nest(loops[:lead], [*begin, *nest(loops[lead:], body)]))
 
     def _begin(self, home: Buffer, base: Var | Literal | None) -> None:
         """Fill an array with zeros, or with a copy of another, if it is another."""
@@ -275,7 +284,7 @@ class Schedule:
                 self._pointwise(home, base)
             return
         loops = self._loops(home.shape)
-        self._add(_nest(loops, [Store(home, tuple(loop.var for loop in loops), ex.const(0, home.code), {})]))
+        self._add(nest(loops, [Store(home, tuple(loop.var for loop in loops), ex.const(0, home.code), {})]))
 
     def _parts(self, home: Buffer, e: Equation, word: Place) -> None:
         scattered = word.base is None and not word.covered and len(word.parts) == 1
@@ -304,7 +313,7 @@ class Schedule:
         where = tuple(loop.var for loop in loops)
         at = self._positions(indices, many, where[word.axis : word.axis + len(many)], home.shape[word.axis : word.axis + n])
         index = (*where[: word.axis], *at, *where[word.axis + len(many) :])
-        value = ex.cast(self._value(v, _aligned(v.aval.shape if isinstance(v, Var) else (), shape, where)), home.code)
+        value = ex.cast(self._value(v, aligned(v.aval.shape if isinstance(v, Var) else (), shape, where)), home.code)
         self._emit(loops, home, index, value, word.combine, e)
 
     def _positions(self, indices: Sequence[Any], many: Sequence[int], where: Index, sizes: Sequence[int]) -> list[Any]:
@@ -312,7 +321,7 @@ class Schedule:
         out = []
         for i, n in zip(indices, sizes, strict=True):
             shape = i.aval.shape if isinstance(i, Var) else ()
-            k = ex.cast(self._value(i, _aligned(shape, many, where)), "i64")
+            k = ex.cast(self._value(i, aligned(shape, many, where)), "i64")
             size = self.numbers.size(n)
             k = ex.select(ex.lt(k, 0), k + size, k)
             bad = ex.or_(ex.lt(k, 0), ex.ge(k, size))
@@ -321,7 +330,7 @@ class Schedule:
         return out
 
     def _emit(self, loops: Sequence[Loop], home: Buffer, index: Index, value: Any, combine: Any = None, e: Equation | None = None) -> None:
-        self._add(_nest(loops, self._stores(home, index, value, combine, e)))
+        self._add(nest(loops, self._stores(home, index, value, combine, e)))
 
     def _stores(self, home: Buffer, index: Index, value: Any, combine: str | None = None, e: Equation | None = None) -> list[Node]:
         """A store of what has just been built, after the bounds checks that its expressions gave rise to."""
@@ -342,8 +351,8 @@ class Schedule:
         start = Store(register, (), ex.const(word.start, home.code), {})
         step = self._stores(register, (), value, word.combine, e)
         write = Store(home, tuple(where), ex.var("acc", home.code), {"acc": (register, ())})
-        inner = _nest([loops[word.axis]], [*step, write])
-        self._add(_nest([loop for k, loop in enumerate(loops) if k != word.axis], [start, *inner]))
+        inner = nest([loops[word.axis]], [*step, write])
+        self._add(nest([loop for k, loop in enumerate(loops) if k != word.axis], [start, *inner]))
 
     def _product(self, home: Buffer, e: Equation, guard: tuple[bool, bool]) -> None:
         """A matrix product as loops: vectors, small matrices, odd stacks. The loops follow the matrix through memory."""
@@ -359,23 +368,23 @@ class Schedule:
         def entry(v: Any, where: Index) -> Any:
             shape = v.aval.shape
             return ex.cast(
-                self._value(v, _aligned(shape, (*home.shape[:lead], *shape[-2:])[-len(shape) :] if len(shape) > 1 else shape, where)),
+                self._value(v, aligned(shape, (*home.shape[:lead], *shape[-2:])[-len(shape) :] if len(shape) > 1 else shape, where)),
                 home.code,
             )
 
         left = entry(a, (*batch[len(batch) - max(na - 2, 0) :], *rows, k.var))
         right = entry(b, (*batch[len(batch) - max(nb - 2, 0) :], k.var, *columns) if nb > 1 else (k.var,))
-        term = _guarded_product(left, right, guard)
+        term = guarded_product(left, right, guard)
         across = lead == 0 and len(home.shape) == 1 and (nb > 1) != self._lies_transposed(a if na > 1 else b)
         if across:
             start = self._loops(home.shape)
-            self._add(_nest(start, [Store(home, (start[0].var,), ex.const(0, home.code), {})]))
-            self._add(_nest([k, loops[0]], self._stores(home, index, term, "add", e)))
+            self._add(nest(start, [Store(home, (start[0].var,), ex.const(0, home.code), {})]))
+            self._add(nest([k, loops[0]], self._stores(home, index, term, "add", e)))
             return
         register = self._buffer(Aval((), home.dtype), "temp")
-        inner = _nest([k], self._stores(register, (), term, "add", e))
+        inner = nest([k], self._stores(register, (), term, "add", e))
         done = Store(home, index, ex.var("acc", home.code), {"acc": (register, ())})
-        self._add(_nest(loops, [Store(register, (), ex.const(0, home.code), {}), *inner, done]))
+        self._add(nest(loops, [Store(register, (), ex.const(0, home.code), {}), *inner, done]))
 
     def _lies_transposed(self, v: Any) -> bool:
         return self._transposed(v) is not None and v not in self.home
@@ -441,12 +450,34 @@ class Schedule:
             if isinstance(x, Literal):
                 operands.append(ex.const(x.value, code) if k in word.baked else self.numbers.literal(x.value, code))
             else:
-                operands.append(ex.cast(self._value(x, _aligned(x.aval.shape, v.aval.shape, index)), code))
+                operands.append(ex.cast(self._value(x, aligned(x.aval.shape, v.aval.shape, index)), code))
         build = find(word.name)
         assert build is not None
+        self._check_integers(e, word, build)
         value = build(*operands)
         self.calls[value] = word.name, tuple(operands)
         return ex.cast(value, CODES[v.aval.dtype])
+
+    def _check_integers(self, e: Equation, word: Scalar, build: Any) -> None:
+        """Note Python integers that do not fit the dtype they are cast to, and results of them beyond 64 bits."""
+        if not isinstance(getattr(e.primitive, "function", None), np.ufunc) or e.outputs[0] in self._checked:
+            return
+        self._checked.add(e.outputs[0])
+        for x, dtype in zip(e.inputs, word.operands, strict=True):
+            if isinstance(x, Var) and x.aval.weak and x.aval.dtype.kind == "i" and dtype.kind in "iu" and dtype != x.aval.dtype:
+                low, high = np.iinfo(dtype).min, min(np.iinfo(dtype).max, np.iinfo(np.int64).max)
+                self._note(lambda k: ex.or_(ex.lt(k, int(low)), ex.gt(k, int(high))), x)  # noqa: B023
+        out = e.outputs[0].aval
+        if word.name in _GROWING and out.weak and out.dtype.kind == "i" and self.whole:
+            self._note(lambda *ks: ex.ge(ex.fabs(build(*(ex.cast(k, "f64") for k in ks))), _LARGE), *e.inputs)
+
+    def _note(self, bad: Callable[..., Any], *operands: Var | Literal) -> None:
+        """Set the flag if a condition on scalars holds, once, before what is being built."""
+        kept = self.loads, self._memo, self.checks, self._built
+        self.loads, self._memo, self.checks, self._built = {}, {}, [], {}
+        found = bad(*(self._value(x, ()) for x in operands))
+        self._add([Store(self.flag, (), ex.cast(found, "i64"), self.loads, "maximum")])
+        self.loads, self._memo, self.checks, self._built = kept
 
 
 def _read_often(e: Equation, word: Any, operands: Sequence[Var]) -> list[Var]:
@@ -455,23 +486,3 @@ def _read_often(e: Equation, word: Any, operands: Sequence[Var]) -> list[Var]:
         return list(operands)
     size = e.outputs[0].aval.size
     return [v for v in operands if isinstance(word, Scalar | View) and v.aval.size < size]
-
-
-def _aligned(shape: Sequence[int], out: Sequence[int], index: Index) -> Index:
-    """The index of a broadcast operand."""
-    tail = index[len(out) - len(shape) :]
-    return tuple(ex.const(0, "i64") if n == 1 and m != 1 else i for n, m, i in zip(shape, out[len(out) - len(shape) :], tail, strict=True))
-
-
-def _nest(loops: Sequence[Loop], body: list[Node]) -> list[Node]:
-    """Loops around a body."""
-    for loop in reversed(loops):
-        body = [Loop(loop.var, loop.extent, loop.size, body)]
-    return body
-
-
-def _guarded_product(left: Any, right: Any, guard: tuple[bool, bool]) -> Any:
-    product = left * right
-    for x, wins in zip((left, right), guard, strict=True):
-        product = ex.select(ex.eq(x, 0), x, product) if wins else product
-    return product

@@ -1,11 +1,12 @@
 """Graph to graph: the same numbers from fewer equations.
 
 Only rules that are exact in floating point: common subexpressions, dead code, constant folding of scalars, views of views,
-multiplication by one.
+multiplication by one. A product that is transposed becomes the product of the transposes, which BLAS reads in place.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from fnad.compiler.program import CODES
-from fnad.core.aval import aval_of
+from fnad.core.aval import Aval, aval_of
 from fnad.core.graph import Equation, Graph, Literal, Var, record
 from fnad.core.place import at
 from fnad.core.primitive import REGISTRY
 from fnad.primitives._families import Guarded
+from fnad.primitives.products import Matmul
 
 Atom = Var | Literal
 
@@ -32,6 +34,8 @@ class Simplifier:
         self.maker: dict[Var, Equation] = {}
         self.uniform = {v: x for v, x in graph.constants if is_uniform(x)}
         self.equations: list[Equation] = []
+        self.uses = Counter(v for e in graph.equations for v in e.inputs if isinstance(v, Var))
+        self.uses.update(v for v in graph.outputs if isinstance(v, Var))
         self.constants = list(graph.constants)
 
     def run(self) -> Graph:
@@ -46,6 +50,15 @@ class Simplifier:
                 kept.append(e)
         constants = tuple((v, x) for v, x in self.constants if v in alive)
         return Graph(self.graph.inputs, constants, tuple(reversed(kept)), outputs)
+
+    def insert(self, function: Callable[..., Any], inputs: tuple[Atom, ...], e: Equation) -> Atom:
+        """What a function of some values is, by equations in the place of another one."""
+        with at(e.where):
+            inner = record(lambda *xs: [function(*xs)], [aval_of_atom(v) for v in inputs])
+        self.same.update(zip(inner.inputs, inputs, strict=True))
+        for sub in inner.equations:
+            self.visit(replace(sub, where=e.where))
+        return self.atom(inner.outputs[0])
 
     def atom(self, v: Atom) -> Atom:
         while isinstance(v, Var) and v in self.same:
@@ -85,7 +98,7 @@ class Simplifier:
 
     def inline(self, e: Equation, compose: Callable[..., Any]) -> bool:
         """Replace an equation by the ones it is made of, unless its primitive declines by answering None."""
-        avals = [aval_of(v.value) if isinstance(v, Literal) else v.aval for v in e.inputs]
+        avals = [aval_of_atom(v) for v in e.inputs]
 
         def parts(*xs: Any) -> Any:
             found = compose(*xs, **e.params)
@@ -122,8 +135,12 @@ def inputs_key(inputs: tuple[Atom, ...]) -> tuple[Any, ...]:
     return tuple((type(v.value), repr(v.value)) if isinstance(v, Literal) else v for v in inputs)
 
 
+def aval_of_atom(v: Atom) -> Aval:
+    return v.aval if isinstance(v, Var) else aval_of(v.value)
+
+
 def fits(found: Atom, out: Var) -> bool:
-    aval = found.aval if isinstance(found, Var) else aval_of(found.value)
+    aval = aval_of_atom(found)
     return aval.shape == out.aval.shape and aval.dtype == out.aval.dtype and aval.weak == out.aval.weak
 
 
@@ -167,6 +184,9 @@ def _transpose(s: Simplifier, inputs: tuple[Atom, ...], e: Equation) -> Atom | N
     before = s.made_by(inputs[0], "transpose")
     if before is not None and tuple(before.params["axes"][a] for a in axes) == tuple(range(len(axes))):
         return before.inputs[0]
+    product = s.maker.get(inputs[0]) if isinstance(inputs[0], Var) and s.uses.get(inputs[0]) == 1 else None
+    if product is not None and isinstance(product.primitive, Matmul) and all(aval_of_atom(v).ndim == 2 for v in product.inputs):
+        return s.insert(product.primitive.transposed, product.inputs, e)
     return None
 
 

@@ -28,7 +28,7 @@ from fnad.core.lowering import Repeat
 from fnad.core.primitive import Joint, Primitive
 from fnad.errors import NonFiniteError
 from fnad.transforms._opaque import batch_size
-from fnad.transforms.vmap import spread
+from fnad.transforms.vmap import Same, spread
 
 
 class Scan(Primitive):
@@ -153,7 +153,7 @@ class Scan(Primitive):
                 given[k] = np.swapaxes(args[k], 0, 1)
         outs = self(*found.consts, *given, **{**params, "body": found.graph, "consts": n + len(found.consts)})
         answers = [np.swapaxes(o, 0, 1) if f and k >= m else o for k, (o, f) in enumerate(zip(outs, found.flags, strict=True))]
-        return tuple(o if f else spread(o, size) for o, f in zip(answers, found.flags, strict=True))
+        return tuple(o if f else Same(o) for o, f in zip(answers, found.flags, strict=True))
 
 
 class Tangents(NamedTuple):

@@ -10,6 +10,7 @@ import numpy as np
 
 from fnad import tree
 from fnad.control import _bodies as bodies
+from fnad.control import _lanes as lanes
 from fnad.control._bodies import Batched, Body, Flags, close, derived, output_avals, tidy, unify
 from fnad.control._staging import arrays, check_function, concrete, join, lift
 from fnad.core.aval import Aval, aval_of
@@ -17,9 +18,9 @@ from fnad.core.graph import Graph, evaluate, is_recording, record
 from fnad.core.lowering import Branch
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
-from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError, describe_function
+from fnad.errors import ArgumentError, ConcretizationError, DTypeError, ShapeError, TreeError, describe_function
 from fnad.transforms._opaque import batch_size
-from fnad.transforms.vmap import spread
+from fnad.transforms.vmap import Same
 from fnad.typing import PyTree
 
 
@@ -90,6 +91,8 @@ class Cond(Primitive):
 
     def batch(self, args: Sequence[Any], batched: Sequence[bool], *, branches: tuple[Graph, ...]) -> tuple[Any, ...]:
         size = batch_size(args, batched)
+        if batched[0] and not all(map(lanes.harmless, branches)):
+            return tuple(self._apart(args, tuple(batched[1:]), branches, size))
         if batched[0]:
             avals = [Aval((), aval_of(args[0]).dtype), *(v.aval for v in branches[0].inputs)]
             key = ("select", branches[1:], avals[0], tuple(batched), size)
@@ -101,7 +104,22 @@ class Cond(Primitive):
             graphs, consts, found = derived(branches[0], ("batch", branches[1:], flags, size), lambda: _batched(branches, flags, size))
             body = Batched(graphs[0], consts, found)
             outs = list(self(args[0], *consts, *args[1:], branches=graphs))
-        return tuple(o if f else spread(o, size) for o, f in zip(outs, body.flags, strict=True))
+        return tuple(o if f else Same(o) for o, f in zip(outs, body.flags, strict=True))
+
+    def _apart(self, args: Sequence[Any], batched: Flags, branches: tuple[Graph, ...], size: int) -> list[Any]:
+        """The outputs for an index per example; a branch that may do harm runs only if an example needs it, and for such examples only."""
+        index, *operands = args
+        found: list[Any] = []
+        for k, b in enumerate(branches):
+            mine = np.equal(index, k)
+            if lanes.harmless(b):
+                with np.errstate(all="ignore"):
+                    outs = lanes.for_all(b, operands, batched, size)
+            else:
+                graphs, consts = derived(b, ("for some", batched, size), lambda: lanes.for_some(b, batched, size))  # noqa: B023
+                outs = self(np.any(mine), *consts, mine, *operands, branches=graphs)
+            found = [lanes.where(mine, a, c) for a, c in zip(outs, found or outs, strict=True)]
+        return found
 
 
 def _selection(branches: tuple[Graph, ...]) -> Callable[..., list[Any]]:
@@ -166,10 +184,20 @@ def _chosen(index: Any, functions: Sequence[Callable[..., Any]], operands: tuple
             specs.append(out_spec)
             return outs
 
-        found.append(close(record(flat, avals, f, capture=is_recording())))
+        found.append(close(_recorded(flat, avals, f)))
     graphs, consts = unify(_agreeing(found, specs, functions, name))
     outs = select(index, *consts, *leaves, branches=graphs)
     return tree.unflatten(specs[0], outs)
+
+
+def _recorded(flat: Callable[..., list[Any]], avals: Sequence[Aval], f: Callable[..., Any]) -> Graph:
+    """The graph of a branch with all that it computes, of what it closes over too; but a branch may look at values that are known."""
+    try:
+        return record(flat, avals, f, capture=True)
+    except ConcretizationError:
+        if is_recording():
+            raise
+        return record(flat, avals, f)
 
 
 def _agreeing(found: list[Body], specs: list[tree.Spec], functions: Sequence[Any], name: str) -> list[Body]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from fnad import tree
 from fnad.control import _bodies as bodies
+from fnad.control import _lanes as lanes
 from fnad.control._bodies import Batched, Flags, close, derived, tidy
 from fnad.control._staging import Carry, arrays, check_function, concrete, fits, lift, own_leaves
 from fnad.control.cond import cond
@@ -31,7 +32,7 @@ from fnad.errors import (
     user_line,
 )
 from fnad.transforms._opaque import batch_size
-from fnad.transforms.vmap import spread
+from fnad.transforms.vmap import Same, spread
 from fnad.typing import PyTree
 
 
@@ -140,7 +141,7 @@ class WhileLoop(Primitive):
         params = {"cond": decided.graph, "body": step.graph, "cond_consts": n + len(decided.consts), "body_consts": len(inner)}
         with np.errstate(all="ignore"):  # examples that are done run on
             outs = self(*decided.consts, *args[:n], *inner, *carry, **params)
-        return tuple(o if f else spread(o, size) for o, f in zip(outs, flags, strict=True))
+        return tuple(o if f else Same(o) for o, f in zip(outs, flags, strict=True))
 
 
 def _pushed(body: Graph, m: int, flags: tuple[bool, ...]) -> tuple[Graph, tuple[Any, ...], tuple[bool, ...]]:
@@ -173,15 +174,22 @@ def _plain(cond: Graph, body: Graph, n: int, m: int, flags: tuple[bool, ...], si
 
 def _masked(cond: Graph, body: Graph, n: int, m: int, flags: tuple[bool, ...], size: int) -> Batched:
     """The body for a batch: examples for which the condition no longer holds keep what they have."""
+    tests, rest, state = flags[:n], flags[n:], flags[n + m :]
+    found: list[bool] = []
 
     def step(*xs: Any) -> list[Any]:
-        tests, outer, state = xs[:n], xs[n : n + m], xs[n + m :]
-        mine = evaluate(cond, [*tests, *state])[0]
-        new = evaluate(body, [*outer, *state])
-        return [b if a is b else np.where(mine, a, b) for a, b in zip(new, state, strict=True)]
+        (mine,), _ = lanes.outputs(cond, [*xs[:n], *xs[n + m :]], (*tests, *state))
+        given = list(xs[n:]) if lanes.harmless(body) else lanes.lend(mine, xs[n:], rest)
+        new, varies = lanes.outputs(body, given, rest)
+        found[:] = [f or a is not old for a, old, f in zip(new, xs[n + m :], state, strict=True)]
+        full = [a if b else spread(a, size) for a, b in zip(new, varies, strict=True)]
+        before = [old if f else spread(old, size) for old, f in zip(xs[n + m :], state, strict=True)]
+        masked = [lanes.where(mine, a, b) for a, b in zip(full, before, strict=True)]
+        return [a if f else b for a, b, f in zip(masked, new, found, strict=True)]
 
     avals = [*(v.aval for v in cond.inputs[:n]), *(v.aval for v in body.inputs)]
-    return bodies.batched_function(step, avals, flags, size, flags[n + m :])
+    graph = record(step, [Aval((size, *a.shape), a.dtype) if b else a for a, b in zip(avals, flags, strict=True)], body)
+    return Batched(*close(graph), tuple(found))
 
 
 def no_reverse(line: str) -> UnsupportedError:

@@ -332,18 +332,25 @@ def _examined(graph: Graph, args: Sequence[Any]) -> list[Any]:
     return outs
 
 
-def first_failure(graph: Graph, args: Sequence[Any], kind: type[Exception]) -> tuple[Equation, Exception] | None:
-    """The first equation that raises an error of a kind when the graph is evaluated, and the error."""
+def evaluate_until(
+    graph: Graph, args: Sequence[Any], kinds: tuple[type[Exception], ...]
+) -> tuple[list[Any], tuple[Equation, Exception] | None]:
+    """The outputs of a graph; or the first equation that raises an error of some kinds, and the error."""
     values: dict[Any, Any] = dict(zip(graph.inputs, args, strict=True))
     values.update(graph.constants)
     for e in graph.equations:
         try:
             with np.errstate(all="ignore"):
-                out = e.primitive(*[v.value if isinstance(v, Literal) else values[v] for v in e.inputs], **e.params)
-        except kind as error:
-            return e, error
+                args = [v.value if isinstance(v, Literal) else values[v] for v in e.inputs]
+                out = e.primitive(*args, **e.params)
+                if out.__class__ is int and isinstance(getattr(e.primitive, "function", None), np.ufunc):
+                    exact = int(e.primitive.function(*(np.array(x, object) for x in args)))  # type: ignore[attr-defined]
+                    if exact != out:
+                        raise OverflowError(f"Python integer {exact} does not fit 64 bits")
+        except kinds as error:
+            return [], (e, error)
         values.update(zip(e.outputs, out if e.primitive.multiple else (out,), strict=True))
-    return None
+    return [v.value if isinstance(v, Literal) else values[v] for v in graph.outputs], None
 
 
 def flat_function(f: Callable[..., Any], spec: tree.Spec) -> tuple[Callable[..., list[Any]], list[tree.Spec]]:

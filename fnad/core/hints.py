@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -126,6 +127,55 @@ NAMES = {
 """Functions of autograd, JAX, numba and torch, by what they mean here."""
 
 
+OPTIM = {
+    "clip": "clip_by_value",
+    "clip_grad_norm_": "clip_by_global_norm",
+    "clip_grad_value_": "clip_by_value",
+    "multi_transform": "partition",
+    "MultiSteps": "accumulate",
+    "apply_if_finite": "skip_not_finite",
+    "apply_every": "accumulate",
+    "amsgrad": "adam(lr, amsgrad=True)",
+    "nadamw": "nadam(lr, weight_decay=0.01, decoupled_weight_decay=True)",
+    "scale_by_adam": "adam(lr), which includes the learning rate",
+    "scale_by_learning_rate": "sgd(lr)",
+    "scale": "sgd(lr), whose updates are -lr times the gradients",
+    "set_to_zero": "sgd(0.0)",
+    "freeze": "sgd(0.0) as a part of fnad.optim.partition, or gradients that are None",
+    "trace": "sgd(lr, momentum)",
+    "reduce_on_plateau": "schedules.reduce_lr_on_plateau",
+    "AveragedModel": "swa, or fnad.optim.ema",
+    "lr_scheduler": "schedules",
+    "ReduceLROnPlateau": "schedules.reduce_lr_on_plateau",
+    "cosine_decay_schedule": "schedules.cosine_annealing_lr",
+    "exponential_decay": "schedules.exponential_lr",
+    "linear_schedule": "schedules.linear_lr",
+    "join_schedules": "schedules.sequential_lr",
+    "piecewise_constant_schedule": "schedules.multi_step_lr",
+    "polynomial_schedule": "schedules.polynomial_lr",
+    "warmup_cosine_decay_schedule": "schedules.warmup_cosine",
+}
+"""Names of torch.optim and optax, by what stands in `fnad.optim` for them."""
+
+RANDOM = {
+    "seed": "key(seed), which functions take as their first argument",
+    "default_rng": "key(seed), which functions take as their first argument",
+    "manual_seed": "key(seed), which functions take as their first argument",
+    "rand": "uniform(key, shape)",
+    "randn": "normal(key, shape)",
+    "random": "uniform(key, shape)",
+    "standard_normal": "normal(key, shape)",
+    "integers": "randint(key, shape, low, high)",
+    "randperm": "permutation(key, n)",
+    "shuffle": "permutation(key, x), a new array",
+    "multinomial": "categorical(key, np.log(p), shape=(n,)), counted by np.bincount",
+    "key_data": "key(seed) itself: keys are arrays of two uint64",
+    "wrap_key_data": "key(seed): keys are arrays of two uint64",
+    "clone": "split(key)",
+}
+"""Names of np.random, torch and jax.random, likewise."""
+
+
 def missing_attribute(name: str) -> UnknownNameError:
     """The error for an attribute that traced values lack."""
     fix = ATTRIBUTES.get(name, "")
@@ -144,3 +194,12 @@ def missing_name(name: str, known: Iterable[str]) -> UnknownNameError:
     if not fix and callable(getattr(np, name, None)):
         fix = f"np.{name}: fnad differentiates and compiles NumPy's own functions"
     return UnknownNameError(f"module 'fnad' has no attribute {name!r}", fix=fix)
+
+
+def missing_in(module: str, name: str, known: Iterable[str], hints: Mapping[str, str]) -> UnknownNameError:
+    """The error for a name that a module of the package lacks: names are looked for as they are, and in the spelling of functions."""
+    names = [k for k in known if not k.startswith("_")]
+    spelled = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().removesuffix("_")
+    near = [k for k in names if k.replace("_", "") == spelled.replace("_", "")] or difflib.get_close_matches(spelled, names, 1, 0.7)
+    found = hints.get(name) or (near[0] if near else "")
+    return UnknownNameError(f"module '{module}' has no attribute {name!r}", fix=f"{module}.{found}" if found else "")

@@ -1,8 +1,8 @@
 """The words in which a primitive tells the compiler how to compute it.
 
 `Scalar` and `Reduce` join the loops around them, `View` only changes where a value is read, `Call` names a kernel behind a
-pointer (BLAS), `Native` a function in machine code, `Repeat`, `While` and `Branch` hold graphs. A primitive without a `lower` rule runs as a host call, between native
-parts or out of a native loop or branch.
+pointer (BLAS), `Native` a function in machine code, `Repeat`, `While` and `Branch` hold graphs. A primitive without a `lower`
+rule runs as a host call, between native parts or out of a native loop or branch.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ def entr(x: Expr) -> Expr:
 
 
 def gammaln(x: Expr) -> Expr:
-    """The logarithm of the absolute value of the gamma function, by the C library."""
+    """The logarithm of the absolute value of the gamma function, by the C library; -inf at -inf, as SciPy has it."""
     format_of(x)
-    return cast(call("lgamma", [cast(x, "f64")], "f64"), x.dtype)
+    return select(eq(x, -math.inf), x, cast(call("lgamma", [cast(x, "f64")], "f64"), x.dtype))
 
 
 def gamma(x: Expr) -> Expr:

@@ -37,6 +37,8 @@ def _sech2(x: Any) -> Any:
 BASIC: dict[str, Callable[..., Any]] = {
     "add": lambda x, y: ex.or_(x, y) if x.dtype == y.dtype == "bool" else x + y,
     "subtract": ex.sub,
+    "rounded_add": lambda x, y: ex.add(x, y, strict=True),
+    "rounded_subtract": lambda x, y: ex.sub(x, y, strict=True),
     "multiply": lambda x, y: ex.and_(x, y) if x.dtype == y.dtype == "bool" else x * y,
     "divide": ex.div,
     "negative": ex.neg,

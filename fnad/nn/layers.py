@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad import random
+from fnad.core.aval import shape_of
 from fnad.errors import ArgumentError
 from fnad.nn import functional as F
 from fnad.nn import init as start
@@ -379,8 +380,12 @@ def lstm(
     return _recurrent(4, run, input_size, hidden_size, num_layers, bias, bidirectional)
 
 
-def multi_head_attention(embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, is_causal: bool = False) -> Layer:
+def multi_head_attention(
+    embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, is_causal: bool = False, batch_first: bool = False
+) -> Layer:
     """`F.multi_head_attention_forward` of x (l, n, e) with itself, or of a tuple (query, key, value); gives the answers.
+
+    With `batch_first` arrays are (n, l, e); without a batch they are (l, e).
 
     Example:
         >>> import numpy as np
@@ -404,10 +409,14 @@ def multi_head_attention(embed_dim: int, num_heads: int, dropout: float = 0.0, b
 
     def run(p: Any, x: Any, key: Any, training: bool) -> Any:
         q, k, v = x if isinstance(x, tuple | list) else (x, x, x)
-        return F.multi_head_attention_forward(
+        swapped = batch_first and len(shape_of(q)) == 3
+        if swapped:
+            q, k, v = (np.swapaxes(a, 0, 1) for a in (q, k, v))
+        out = F.multi_head_attention_forward(
             q, k, v, embed_dim, num_heads, p["in_proj_weight"], p.get("in_proj_bias"), None, None, False, dropout,
             p["out_proj_weight"], p.get("out_proj_bias"), training, need_weights=False, is_causal=is_causal, dropout_key=key,
         )[0]  # fmt: skip
+        return np.swapaxes(out, 0, 1) if swapped else out
 
     return _without_state(make, run)
 

@@ -5,6 +5,9 @@ They follow PyTorch's rules to the letter, carry their state in the open under P
 the step.
 """
 
+from typing import NoReturn as _NoReturn
+
+from fnad.core import hints as _hints
 from fnad.optim import schedules as schedules
 from fnad.optim.adam import AdamaxState as AdamaxState
 from fnad.optim.adam import AdamState as AdamState
@@ -66,3 +69,9 @@ from fnad.optim.wrappers import accumulate as accumulate
 from fnad.optim.wrappers import inject_hyperparams as inject_hyperparams
 from fnad.optim.wrappers import sam as sam
 from fnad.optim.wrappers import skip_not_finite as skip_not_finite
+
+
+def __getattr__(name: str) -> _NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _hints.missing_in(__name__, name, globals(), _hints.OPTIM)

@@ -11,7 +11,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.errors import ArgumentError
-from fnad.optim.base import Optimizer, apply_updates, as_array, cast, check_numbers, own
+from fnad.optim.base import Optimizer, apply_updates, as_array, cast, check_numbers, check_optimizers, check_state, own
 from fnad.optim.schedule_free import ScheduleFreeState
 from fnad.optim.sgd import ASGDState
 from fnad.optim.wrapper import Wrapper, after, copied, counter, either, map_given, need
@@ -64,6 +64,7 @@ def ema(optimizer: Optimizer, decay: float | Callable[[Any], Any] = 0.999) -> Op
         check_numbers({"decay value": decay})
         if bool(np.any(decay > 1)):
             raise ArgumentError(f"Invalid decay value: {decay}", fix="it must lie in [0, 1]")
+    check_optimizers("ema", optimizer)
     return _Averaged(optimizer, decay, 0, 1).pair()
 
 
@@ -99,6 +100,7 @@ def swa(optimizer: Optimizer, start: int = 0, every: int = 1) -> Optimizer:
     """
     if start < 0 or every < 1:
         raise ArgumentError("swa begins at a step and averages at a distance", got={"start": start, "every": every})
+    check_optimizers("swa", optimizer)
     return _Averaged(optimizer, None, start, every).pair()
 
 
@@ -114,6 +116,7 @@ class _Averaged(Wrapper):
 
     def update(self, grads: PyTree, state: AveragedState, params: PyTree = None, **extra: Any) -> tuple[PyTree, Any]:
         need(params, "an average of parameters")
+        check_state("swa" if self.decay is None else "ema", state, AveragedState)
         updates, inner = self.inner.update(grads, state.inner, params, **extra)
         step, n = after(state.step), state.n_averaged
         decay = self.decay(state.step) if callable(self.decay) else self.decay
@@ -180,6 +183,7 @@ def lookahead(optimizer: Optimizer, sync_period: int = 6, slow_step_size: float 
         raise ArgumentError(
             "lookahead goes some steps ahead and back by a share", got={"sync_period": sync_period, "slow_step_size": slow_step_size}
         )
+    check_optimizers("lookahead", optimizer)
     return _Lookahead(optimizer, sync_period, slow_step_size).pair()
 
 
@@ -194,6 +198,7 @@ class _Lookahead(Wrapper):
 
     def update(self, grads: PyTree, state: LookaheadState, params: PyTree = None, **extra: Any) -> tuple[PyTree, Any]:
         need(params, "lookahead")
+        check_state("lookahead", state, LookaheadState)
         updates, inner = self.inner.update(grads, state.inner, params, **extra)
         step = after(state.step)
 

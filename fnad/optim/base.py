@@ -125,10 +125,30 @@ def check_numbers(given: dict[str, Any], signed: tuple[str, ...] = ()) -> None:
     for name, x in given.items():
         if callable(x):
             continue
+        if aval_of(x).dtype.kind not in "biuf":
+            raise DTypeError(f"Invalid {name}: it must be a real number", got={"value": x})
         if shape_of(x) != ():
             raise ShapeError(f"Invalid {name}: it must be one number", got={"shape": shape_of(x)})
         if name not in signed and not isinstance(x, Tracer) and x < 0:
             raise ArgumentError(f"Invalid {name}: {x}", fix="it must not be negative")
+
+
+def check_state(name: str, state: Any, kind: type) -> None:
+    """A state is what `init` of the same optimizer made."""
+    if not isinstance(state, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        rule = f"the state of {name} is {article} {kind.__name__}"
+        raise TreeError(rule, got={"state": type(state).__name__}, fix="start with opt.init(params)")
+
+
+def check_optimizers(name: str, *given: Any) -> None:
+    """What an optimizer goes around has `init` and `update`."""
+    for x in given:
+        if not (callable(getattr(x, "init", None)) and callable(getattr(x, "update", None))):
+            fix = (
+                f"{name}(a, b), not {name}([a, b])" if isinstance(x, list | tuple) else "an optimizer is made by a call such as sgd(lr=0.1)"
+            )
+            raise ArgumentError(f"{name} goes around optimizers", got={"instead": type(x).__name__}, fix=fix)
 
 
 def check_betas(betas: tuple[Any, ...]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.errors import ArgumentError, TreeError
-from fnad.optim.base import Optimizer, as_array, cast, check_numbers, is_none, own
+from fnad.optim.base import Optimizer, as_array, cast, check_numbers, check_optimizers, is_none, own
 from fnad.optim.wrapper import Wrapper, map_given
 from fnad.typing import Array, PyTree
 
@@ -41,6 +41,7 @@ def chain(*optimizers: Optimizer) -> Optimizer:
 
     Reference: the combinator of optax (DeepMind, 2020).
     """
+    check_optimizers("chain", *optimizers)
     return _Chain(optimizers).pair()
 
 
@@ -90,6 +91,7 @@ def masked(optimizer: Optimizer, mask: PyTree | Callable[[PyTree], PyTree]) -> O
 
     Reference: the combinator of optax (DeepMind, 2020).
     """
+    check_optimizers("masked", optimizer)
     return _Masked(optimizer, mask).pair()
 
 
@@ -140,6 +142,7 @@ def partition(optimizers: Mapping[Hashable, Optimizer], labels: PyTree | Callabl
 
     Reference: `param_groups` of PyTorch; the combinator of optax (DeepMind, 2020).
     """
+    check_optimizers("partition", *optimizers.values())
     return _Partition(dict(optimizers), labels).pair()
 
 

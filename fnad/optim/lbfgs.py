@@ -10,8 +10,8 @@ import numpy as np
 
 from fnad import tree
 from fnad.core.aval import aval_of
-from fnad.errors import ArgumentError, ConcretizationError, TreeError
-from fnad.optim.base import Number, Optimizer, check_numbers, is_traced
+from fnad.errors import ArgumentError, ConcretizationError
+from fnad.optim.base import Number, Optimizer, check_numbers, check_state, is_traced
 from fnad.optim.wolfe import strong_wolfe
 from fnad.optim.wrapper import Wrapper
 from fnad.typing import Array, PyTree
@@ -126,8 +126,7 @@ class _LBFGS(Wrapper):
             raise ArgumentError(
                 "lbfgs evaluates loss and gradient itself", fix="call opt.update(None, state, params, closure=fnad.value_and_grad(loss))"
             )
-        if not isinstance(state, LBFGSState):
-            raise TreeError("the state of lbfgs is an LBFGSState", got={"state": type(state).__name__}, fix="start with opt.init(params)")
+        check_state("lbfgs", state, LBFGSState)
         if any(is_traced(x) for x in tree.leaves((params, state))):
             raise ConcretizationError(
                 "lbfgs goes on for as long as values tell it to", fix="compile the closure, fnad.jit(fnad.value_and_grad(loss))"

@@ -23,7 +23,7 @@ from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.graph import record
 from fnad.errors import ArgumentError, DTypeError, ShapeError, TreeError
 from fnad.jit import compile_graph
-from fnad.optim.base import Optimizer, as_array, cast, check_like, is_none, is_traced, is_zero, missing_leaf, number, own
+from fnad.optim.base import Optimizer, as_array, cast, check_like, check_state, is_none, is_traced, is_zero, missing_leaf, number, own
 from fnad.transforms.vmap import vmap
 from fnad.typing import Array, PyTree
 
@@ -148,9 +148,9 @@ class Rule:
         updates: list[Any] = []
         new: dict[str, list[Any]] = {f: [] for f in state}
         with np.errstate(all="ignore"):
-            found = self._numbers(state["step"], [state[name] for name in self.scalars], params)
+            found = self.step_numbers(state["step"], [state[name] for name in self.scalars], params)
             for n, g, p, old, *arrays in zip(found, grads, params, state["step"], *columns, strict=True):
-                u, *rest = self._leaf(self._body, n, g, p, arrays)
+                u, *rest = self._leaf(self.body, n, g, p, arrays)
                 updates.append(u)
                 new["step"].append(number(old + 1, np.int64))
                 for name in self.scalars:
@@ -161,16 +161,13 @@ class Rule:
         return updates, new
 
     @functools.cached_property
-    def _body(self) -> _Body:
+    def body(self) -> _Body:
         return _Body(self.formula, tuple(self.flags.items()), self.maximize, self.decay if self.decays else "", self.needs_params)
 
     # -- what may be wrong ---------------------------------------------------------------------------------------------
 
     def _check(self, state: Any, params: PyTree) -> None:
-        if not isinstance(state, self.state):
-            article = "an" if self.state.__name__[0] in "AEIOU" else "a"
-            rule = f"the state of {self.name} is {article} {self.state.__name__}"
-            raise TreeError(rule, got={"state": type(state).__name__}, fix="start with opt.init(params)")
+        check_state(self.name, state, self.state)
         for name, start in self.arrays.items():
             if name not in self.shapes and (start is None) != (getattr(state, name) is None):
                 raise TreeError(
@@ -200,7 +197,7 @@ class Rule:
 
     # -- numbers -------------------------------------------------------------------------------------------------------
 
-    def _numbers(self, steps: list[Any], scalars: list[list[Any]], params: list[Any]) -> list[_Numbers]:
+    def step_numbers(self, steps: list[Any], scalars: list[list[Any]], params: list[Any]) -> list[_Numbers]:
         """The numbers of each leaf; leaves with the same step share theirs."""
         if not any(is_traced(x) for column in (steps, *scalars) for x in column):
             known: dict[Any, _Numbers] = {}

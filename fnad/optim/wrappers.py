@@ -11,7 +11,20 @@ import numpy as np
 from fnad import tree
 from fnad.core.aval import aval_of
 from fnad.errors import ArgumentError
-from fnad.optim.base import Optimizer, apply_updates, as_array, cast, check_numbers, is_none, is_traced, is_zero, number, own
+from fnad.optim.base import (
+    Optimizer,
+    apply_updates,
+    as_array,
+    cast,
+    check_numbers,
+    check_optimizers,
+    check_state,
+    is_none,
+    is_traced,
+    is_zero,
+    number,
+    own,
+)
 from fnad.optim.combine import global_norm
 from fnad.optim.wrapper import Wrapper, after, counter, either, map_given, need, still
 from fnad.typing import Array, PyTree
@@ -67,6 +80,7 @@ def accumulate(optimizer: Optimizer, every: int) -> Optimizer:
     """
     if not isinstance(every, int) or every < 1:
         raise ArgumentError(f"Invalid every value: {every}", fix="it is a positive integer")
+    check_optimizers("accumulate", optimizer)
     return _Accumulate(optimizer, every).pair()
 
 
@@ -80,6 +94,7 @@ class _Accumulate(Wrapper):
 
     def update(self, grads: PyTree, state: AccumulateState, params: PyTree = None, weight: Any = 1.0, **extra: Any) -> tuple[PyTree, Any]:
         need(params, "accumulate")
+        check_state("accumulate", state, AccumulateState)
         if not extra.keys() <= {"closure", "grad_fn"}:  # a weight that is misspelt would count as 1
             raise ArgumentError("accumulate takes a weight, and what optimizers ask for by name", got={"names": sorted(extra)})
         total = as_array(state.weight + np.float64(1.0) * weight)
@@ -133,6 +148,7 @@ def skip_not_finite(optimizer: Optimizer) -> Optimizer:
 
     Reference: `optax.apply_if_finite` (DeepMind, 2020), which gives up after some time; the skipped steps of `torch.amp.GradScaler`.
     """
+    check_optimizers("skip_not_finite", optimizer)
     return _SkipNotFinite(optimizer).pair()
 
 
@@ -144,6 +160,7 @@ class _SkipNotFinite(Wrapper):
         return SkipNotFiniteState(counter(), counter(), self.inner.init(params))
 
     def update(self, grads: PyTree, state: SkipNotFiniteState, params: PyTree = None, **extra: Any) -> tuple[PyTree, Any]:
+        check_state("skip_not_finite", state, SkipNotFiniteState)
         fine: Any = True
         for g in tree.leaves(grads):
             fine = fine & np.all(np.isfinite(g))
@@ -216,6 +233,7 @@ class _Inject(Wrapper):
         return InjectState(counter(), found, self._make(found).init(params))
 
     def update(self, grads: PyTree, state: InjectState, params: PyTree = None, **extra: Any) -> tuple[PyTree, Any]:
+        check_state("inject_hyperparams", state, InjectState)
         found = self._at(state.step, state.hyperparams)
         updates, inner = self._make(found).update(grads, state.inner, params, **extra)
         return updates, InjectState(after(state.step), tree.map(own, found), inner)
@@ -279,6 +297,7 @@ def sam(optimizer: Optimizer, rho: float = 0.05, adaptive: bool = False) -> Opti
     2021 (adaptive).
     """
     check_numbers({"rho value": rho})
+    check_optimizers("sam", optimizer)
     return _SAM(optimizer, rho, adaptive).pair()
 
 

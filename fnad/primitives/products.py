@@ -91,6 +91,10 @@ class Matmul(Bilinear):
         """What multiplies the transposes, in the other order."""
         return self
 
+    def transposed(self, a: Any, b: Any) -> Any:
+        """The transpose of the product of two matrices."""
+        return self.mirrored()(np.transpose(b), np.transpose(a))
+
     def batch(self, args: Sequence[Any], batched: Sequence[bool]) -> Any:
         a, b = args
         vector_a, vector_b = (len(shape_of(x)) - many == 1 for x, many in zip(args, batched, strict=True))

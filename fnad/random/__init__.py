@@ -6,9 +6,13 @@
     array([0.029, 0.648])
 
 A key is an array of two uint64. The same key gives the same numbers, in every process, for any number of threads, eagerly and
-compiled; `split` makes independent keys. The bits are those of `np.random.Philox(key=key)`.
+compiled (there up to the rounding of functions such as `log`); `split` makes independent keys. The bits are those of
+`np.random.Philox(key=key)`.
 """
 
+from typing import NoReturn as _NoReturn
+
+from fnad.core import hints as _hints
 from fnad.random.continuous import ball as ball
 from fnad.random.continuous import cauchy as cauchy
 from fnad.random.continuous import double_sided_maxwell as double_sided_maxwell
@@ -49,3 +53,9 @@ from fnad.random.keys import key as key
 from fnad.random.keys import split as split
 from fnad.random.uniform import normal as normal
 from fnad.random.uniform import uniform as uniform
+
+
+def __getattr__(name: str) -> _NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _hints.missing_in(__name__, name, globals(), _hints.RANDOM)

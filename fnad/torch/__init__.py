@@ -27,6 +27,7 @@ from fnad.torch import linalg as linalg
 from fnad.torch import nn as nn
 from fnad.torch import optim as optim
 from fnad.torch import utils as utils
+from fnad.torch._compile import compile as compile
 from fnad.torch._creation import BoolTensor as BoolTensor
 from fnad.torch._creation import ByteTensor as ByteTensor
 from fnad.torch._creation import DoubleTensor as DoubleTensor

@@ -11,10 +11,10 @@ import numpy as np
 from fnad.core.cotangent import Scattered
 from fnad.core.primitive import Joint
 from fnad.core.tracer import Tracer
-from fnad.torch import _views
+from fnad.errors import ArgumentError
 from fnad.torch._mode import STATE
 from fnad.torch._tape import Call, Node, Own, pop, push
-from fnad.torch._tensor import Tensor, make
+from fnad.torch._tensor import make
 from fnad.transforms.vjp import conform
 
 
@@ -39,11 +39,10 @@ class Walk:
         self.owned: set[Any] = set()
         """Places whose cotangent is an array that only this pass holds."""
 
-    def seed(self, x: Any, g: Any) -> None:
-        target = x if x._node is None else x._node
+    def seed(self, target: Any, k: int, g: Any) -> None:
         if self.wanted is not None:
             self.needed = _on_the_way(target, self.wanted, self.needed or set())
-        self.add(target, x._k, g)
+        self.add(target, k, g)
 
     def add(self, target: Any, k: int, g: Any) -> None:
         if g is None:
@@ -138,31 +137,40 @@ class Walk:
         """Give every leaf what has come to it."""
         for target, g in self.leaves.values():
             if self.wanted is None:
-                self._accumulate(target, g)
+                self.accumulate(target, _own(dense(g)))
             else:
-                self.found[id(target), 0] = self._hooked(target, dense(g))
+                self.found[id(target), 0] = self.hooked(target, dense(g))
 
-    def _hooked(self, target: Any, g: Any) -> Any:
+    def hooked(self, target: Any, g: Any) -> Any:
         for hook in list((target._hooks or {}).values()):
             answer = hook(self.leave(g))
             if answer is not None:
                 g = answer._data if self.call is None else self.call.enter(answer)
         return g
 
-    def _accumulate(self, target: Any, g: Any) -> None:
-        g = dense(g)
+    def accumulate(self, target: Any, g: Any) -> None:
+        """Add to the gradient of a leaf an array that nobody else holds."""
+        if STATE.known is not None and id(target) not in STATE.known:
+            raise ArgumentError(
+                "torch.compile: the function reaches a tensor that requires gradients in a way that is not seen",
+                got={"tensor": f"{target._data.dtype}{list(target._data.shape)}"},
+                fix="hold it in a module, in a variable that the function names, or pass it as an argument",
+            )
         if target._hooks:
-            g = self._hooked(target, g)
+            g = np.array(self.hooked(target, g)) if self.call is None else self.hooked(target, g)
         have = target._grad
         if self.call is not None:
             new = self.call.leave(g)
             target._grad = new if have is None and new._req else _private(new) if have is None else have + new
         elif have is None:
-            target._grad = make(_own(g))
+            target._grad = make(g)
         elif have._req and STATE.recording:
             target._grad = have + make(np.asarray(g))
         else:
-            np.add(have._data, g, out=have._data)
+            if isinstance(g, Tracer) or isinstance(have._data, Tracer):
+                have._data = have._data + g
+            else:
+                np.add(have._data, g, out=have._data)
             have._counter[0] += 1
         for hook in list((target._after or {}).values()):
             hook(target)
@@ -197,11 +205,7 @@ def _sum(have: Any, g: Any, dtype: Any, owned: set[Any] | None, place: Any = Non
     return dense(have) + dense(g)
 
 
-def _count(g: Any) -> int:
-    return sys.getrefcount(g)
-
-
-_FRESH = 5  # the names on the way from the walk to here, and nothing else
+_FRESH = 4  # the names on the way from the walk to here, and nothing else
 
 
 def _own(g: Any) -> Any:
@@ -226,44 +230,3 @@ def _on_the_way(target: Any, wanted: set[tuple[int, int]], known: set[int]) -> s
         if mine or any(e is not None and (id(e[0]) in known or (id(e[0]), e[1]) in wanted) for e in node.edges):
             known.add(id(node))
     return known
-
-
-def start(x: Any, g: Any, create: bool) -> Any:
-    """What the cotangent of an output begins with."""
-    data = x._data
-    if g is None:
-        if data.size != 1:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
-        if data.dtype.kind == "c":
-            raise RuntimeError("grad can be implicitly created only for real scalar outputs but got " + repr(x.dtype))
-        return np.ones(data.shape, data.dtype)
-    if not isinstance(g, Tensor):
-        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-    if g._data.shape != data.shape:
-        raise RuntimeError(f"Mismatch in shape: grad_output[0] has a shape of {g.shape} and output[0] has a shape of {x.shape}.")
-    return g
-
-
-def walk(outputs: Sequence[Any], grads: Sequence[Any], retain: bool | None, create: bool, wanted: Any = None) -> Walk:
-    """Run a backward pass from some tensors."""
-    run = Walk(create if retain is None else retain, create, wanted)
-    recording, STATE.recording = STATE.recording, create
-    try:
-        for i, (x, g) in enumerate(zip(outputs, grads, strict=True)):
-            if x._view is not None:
-                _views.refresh(x)
-            if not x._req:
-                raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
-            g = start(x, g, create)
-            if isinstance(g, Tensor):
-                g = g._data if run.call is None else run.call.enter(g)
-            run.seed(x, g)
-        run.run()
-        run.finish()
-    finally:
-        STATE.recording = recording
-    return run
-
-
-def as_tuple(x: Any) -> tuple[Any, ...]:
-    return (x,) if x is None or isinstance(x, Tensor) else tuple(x)

@@ -91,6 +91,13 @@ def writable(x: Any) -> bool:
     """Whether a change in place is recorded; raises if it may not be made."""
     if x._view is not None:
         _views.refresh(x)
+    if isinstance(x._data, np.ndarray) and not x._data.flags.writeable:
+        if 0 in x._data.strides:
+            raise RuntimeError(
+                "unsupported operation: more than one element of the written-to tensor refers to a single memory location. Please clone() "
+                "the tensor before performing the operation."
+            )
+        raise RuntimeError("a tensor on a read-only array cannot be changed in place: clone() it first")
     if STATE.recording and x._req and x._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     base = x
@@ -137,8 +144,11 @@ def rebind(x: Any, new: Any) -> None:
             got={"tensor": repr(x), "at": user_line()},
             fix="write x = x + 1 instead of x += 1, or clone the tensor first",
         )
-    x._data = cast(new, x._data.dtype)._data
+    new = cast(new, x._data.dtype)
+    x._data = new._data
     x._counter[0] += 1
+    if new._req:
+        x._node, x._k, x._req = new._node, new._k, True
 
 
 def replace(x: Any, new: Any) -> None:

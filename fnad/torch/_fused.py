@@ -65,6 +65,8 @@ class Fused(Primitive):
         self.run_forward, self.run_backward = jit(call), jit(pull)
         self.read: tuple[int, ...] | None = None
         """Which arrays the pullback reads; known after the first call."""
+        self.several = False
+        """Whether the function returns several arrays, and is not run as one node."""
 
     def find_read(self, g: Any, values: Sequence[Any]) -> tuple[int, ...]:
         graph = make_graph(self.pull)(np.zeros(np.shape(g), g.dtype), *values)
@@ -97,48 +99,89 @@ class Fused(Primitive):
         return self.spread(self.run_backward(g, *values), len(values))
 
 
-@functools.lru_cache(maxsize=1024)
-def _program(function: Any, args: tuple[Any, ...], kwargs: tuple[Any, ...], kinds: tuple[Any, ...], asked: tuple[int, ...]) -> Fused:
-    """`kinds` keeps equal options of different types (1 and True, 0.0 and -0.0) apart."""
-    return Fused(function, args, kwargs, asked)
+_MOST = 1024
+"""How many programs a function keeps."""
 
 
-def fused(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of tensors that a function of arrays is, as one node."""
+def fused(function: Callable[..., Any], fits: Callable[[list[Any]], bool] | None = None) -> Callable[..., Any]:
+    """The function of tensors that a function of arrays is, as one node.
+
+    Args:
+        function: The function.
+        fits: Whether arrays are small enough for a program that needs much memory; otherwise it runs operation by operation.
+    """
+    programs: dict[Any, Fused] = {}
+
+    def find(statics: tuple[Any, ...], named: tuple[Any, ...], asked: tuple[int, ...]) -> Fused:
+        # Equal options of different types (1 and True, 0.0 and -0.0) are different.
+        key = statics, named, asked, tuple([_kind(a) for a in (*statics, *[v for _, v in named])])
+        found = programs.get(key)
+        if found is None:
+            if len(programs) >= _MOST:
+                programs.clear()
+            found = programs[key] = Fused(function, statics, named, asked)
+        return found
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
-        values: list[Any] = []
+        tensors: list[Any] = []
         edges: list[Edge] = []
-        asked: list[int] = []
-        for t in tensors:
-            if t._view is not None:
-                _views.refresh(t)
-            data = t._data
-            if isinstance(data, Tracer):
-                return run(function, args, kwargs)
-            values.append(data)
-            if t._req and STATE.recording:
-                asked.append(len(edges))
-                edges.append((t if t._node is None else t._node, t._k))
-            else:
-                edges.append(None)
-        statics = tuple([SLOT if isinstance(a, Tensor) else a for a in args])
-        named = tuple([(k, SLOT if isinstance(v, Tensor) else v) for k, v in kwargs.items()]) if kwargs else ()
-        kinds = tuple([repr(a) for a in statics if a is not SLOT] + [repr(v) for _, v in named if v is not SLOT])
+        recording = STATE.recording
+
+        def meet(a: Any) -> Any:
+            if not isinstance(a, Tensor):
+                return _static(a)
+            if a._view is not None:
+                _views.refresh(a)
+            if isinstance(a._data, Tracer):
+                raise _NotFused
+            tensors.append(a)
+            edges.append(((a, 0) if a._node is None else (a._node, a._k)) if a._req and recording else None)
+            return SLOT
+
         try:
-            program = _program(function, statics, named, kinds, tuple(asked))
-        except TypeError:  # an option that is no key
+            statics = tuple([meet(a) for a in args])
+            named = tuple([(k, meet(v)) for k, v in kwargs.items()]) if kwargs else ()
+            asked = tuple([k for k, e in enumerate(edges) if e is not None])
+            program = find(statics, named, asked)
+        except (_NotFused, TypeError):  # TypeError: an option that is no key
             return run(function, args, kwargs)
-        out = program.run_forward(*values)
+        values = [t._data for t in tensors]
+        out = program.run_forward(*values) if not program.several and (fits is None or fits(values)) else ()
+        if out.__class__ is tuple:
+            program.several = program.several or out != ()
+            return run(function, args, kwargs)
         result = make(out if out.__class__ is np.ndarray else np.asarray(out))
         if asked:
-            node = Node(program, {}, edges, Joint(functools.partial(program.answer, values)), out.dtype)
-            read = program.read if program.read is not None else program.find_read(out, values)
-            node.guards = [(tensors[k]._counter, tensors[k]._counter[0]) for k in read]
-            node.saved = values, [t._counter for t in tensors]
-            result._node, result._req = node, True
+            result._node, result._req = _node(program, values, tensors, edges, out), True
         return result
 
     return call
+
+
+class _NotFused(Exception):
+    """Arguments for which a function runs operation by operation."""
+
+
+def _static(a: Any) -> Any:
+    if a.__class__ is list:
+        a = tuple(a)
+    if a.__class__ is tuple and any(isinstance(x, Tensor) for x in a):
+        raise _NotFused
+    return a
+
+
+def _node(program: Fused, values: list[Any], tensors: list[Any], edges: list[Edge], out: Any) -> Node:
+    node = Node(program, _NONE, edges, Joint(functools.partial(program.answer, values)), out.dtype)
+    read = program.read if program.read is not None else program.find_read(out, values)
+    counters = [t._counter for t in tensors]
+    node.guards = [(counters[k], counters[k][0]) for k in read]
+    node.saved, node.keeps = (values, counters), True
+    return node
+
+
+def _kind(a: Any) -> Any:
+    return repr(a) if a.__class__ is float and a == 0 else a.__class__
+
+
+_NONE: dict[str, Any] = {}

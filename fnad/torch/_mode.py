@@ -11,6 +11,8 @@ from typing import Any
 class _State(threading.local):
     recording = True
     inference = False
+    known: frozenset[int] | None = None
+    """While a call is recorded by `torch.compile`, the leaves whose gradients it sees, by identity."""
 
 
 STATE = _State()

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError
 from fnad.torch import _dtypes
-from fnad.torch._call import writable
+from fnad.torch._call import rebind, writable
 from fnad.torch._creation import finished
 from fnad.torch._dtypes import as_numpy
 from fnad.torch._shapes import sizes_of
+from fnad.torch._streams import CURRENT, Keyed, plain
 from fnad.torch._tensor import Tensor, make, method
 
 
@@ -96,8 +98,17 @@ def set_rng_state(state: Any) -> None:
     default_generator.set_state(state)
 
 
-def draws(generator: Generator | None) -> np.random.Generator:
+def draws(generator: Generator | None) -> Any:
+    """What draws: a generator, or the key of a module that runs as a pure function."""
+    if generator is None and CURRENT.stream is not None:
+        return CURRENT.stream
     return (default_generator if generator is None else generator).numpy
+
+
+def draw_key(generator: Generator | None = None) -> Any:
+    """A key of `fnad.random` from the stream that `torch.manual_seed` begins."""
+    source = draws(generator)
+    return source.next() if isinstance(source, Keyed) else source.integers(0, 2**64, 2, np.uint64)
 
 
 def _dtype(dtype: Any) -> np.dtype[Any]:
@@ -108,22 +119,26 @@ def _wide(dtype: np.dtype[Any]) -> Any:
     return np.float64 if dtype.itemsize > 4 else np.float32
 
 
+def _as(x: Any, dtype: Any) -> Any:
+    return x if x.dtype == dtype else x.astype(dtype)
+
+
 def _uniform(shape: tuple[int, ...], dtype: np.dtype[Any], generator: Generator | None) -> Any:
-    return draws(generator).random(shape, _wide(dtype)).astype(dtype, copy=False)
+    return _as(draws(generator).random(shape, _wide(dtype)), dtype)
 
 
 def _normal(shape: tuple[int, ...], dtype: np.dtype[Any], generator: Generator | None) -> Any:
-    return draws(generator).standard_normal(shape, _wide(dtype)).astype(dtype, copy=False)
+    return _as(draws(generator).standard_normal(shape, _wide(dtype)), dtype)
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, **_: Any) -> Any:
     """Uniform numbers in [0, 1)."""
-    return finished(np.asarray(_uniform(sizes_of(size), _dtype(dtype), generator)), requires_grad)
+    return finished(plain(_uniform(sizes_of(size), _dtype(dtype), generator)), requires_grad)
 
 
 def randn(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False, **_: Any) -> Any:
     """Normal numbers."""
-    return finished(np.asarray(_normal(sizes_of(size), _dtype(dtype), generator)), requires_grad)
+    return finished(plain(_normal(sizes_of(size), _dtype(dtype), generator)), requires_grad)
 
 
 def rand_like(input: Any, *, dtype: Any = None, generator: Any = None, requires_grad: bool = False, **_: Any) -> Any:
@@ -141,7 +156,7 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Any = No
     if size is None:
         low, high, size = 0, low, high
     out = draws(generator).integers(low, high, sizes_of((size,)))
-    return make(np.asarray(out).astype(np.int64 if dtype is None else as_numpy(dtype), copy=False))
+    return make(plain(_as(plain(out), np.int64 if dtype is None else as_numpy(dtype))))
 
 
 def randint_like(input: Any, low: int, high: Any = None, **options: Any) -> Any:
@@ -152,20 +167,20 @@ def randint_like(input: Any, low: int, high: Any = None, **options: Any) -> Any:
 
 def randperm(n: int, *, generator: Any = None, dtype: Any = None, device: Any = None, **_: Any) -> Any:
     """The numbers from 0 to n - 1 in random order."""
-    return make(draws(generator).permutation(n).astype(np.int64 if dtype is None else as_numpy(dtype), copy=False))
+    return make(_as(draws(generator).permutation(n), np.int64 if dtype is None else as_numpy(dtype)))
 
 
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None) -> Any:
     """Normal numbers of given means and standard deviations."""
     m, s = (x._data if isinstance(x, Tensor) else x for x in (mean, std))
     shape = np.broadcast_shapes(np.shape(m), np.shape(s)) if size is None else sizes_of((size,))
-    return make(np.asarray(_normal(shape, _dtypes.DEFAULT.floating, generator) * s + m).astype(_dtypes.DEFAULT.floating))
+    return make(_as(plain(_normal(shape, _dtypes.DEFAULT.floating, generator) * s + m), _dtypes.DEFAULT.floating))
 
 
 @method()
 def bernoulli(input: Any, *, generator: Any = None) -> Any:
     """1 with the given probabilities, else 0."""
-    return make(np.asarray(draws(generator).random(input._data.shape) < input._data).astype(input._data.dtype))
+    return make(_as(plain(draws(generator).random(input._data.shape) < input._data), input._data.dtype))
 
 
 @method()
@@ -179,6 +194,9 @@ def multinomial(input: Any, num_samples: int, replacement: bool = False, *, gene
 
 def _fill(x: Any, values: Any) -> Any:
     writable(x)
+    if isinstance(x._data, Tracer) or isinstance(values, Tracer):
+        rebind(x, make(_as(values, x._data.dtype)))
+        return x
     np.copyto(x._data, values, casting="unsafe")
     x._counter[0] += 1
     return x

@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from fnad.core.tracer import Tracer
 from fnad.numpy import joining, padding, shaping
+from fnad.numpy.at import at
 from fnad.numpy.metadata import normalise_axis
 from fnad.primitives import shape as prims
 from fnad.torch import _dtypes
-from fnad.torch._call import cast, in_place, lift, prim, view
+from fnad.torch._call import cast, in_place, lift, prim, run, view
 from fnad.torch._dtypes import as_numpy, common
+from fnad.torch._mode import STATE
 from fnad.torch._tensor import Size, make, method
+from fnad.torch._views import View
 
 
 def sizes_of(shape: Sequence[Any]) -> tuple[int, ...]:
@@ -38,10 +42,21 @@ def _filled(shape: tuple[int, ...], size: int, have: Any) -> tuple[int, ...]:
     return shape
 
 
+def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
+    """A view under another shape; what is changed in it goes back under the old one."""
+    return view(x, prims.reshape, {"shape": shape}, lambda base, v: prim(prims.reshape, v, shape=base._data.shape))
+
+
+def _reordered(x: Any, axes: tuple[int, ...]) -> Any:
+    """A view with its axes in another order; what is changed in it goes back in the old one."""
+    back = tuple(int(a) for a in np.argsort(axes))
+    return view(x, prims.transpose, {"axes": axes}, lambda base, v: prim(prims.transpose, v, axes=back))
+
+
 def reshape(input: Any, *shape: Any) -> Any:
     """The entries under another shape; one size may be -1."""
     data = input._data
-    return view(input, prims.reshape, {"shape": _filled(sizes_of(shape), data.size, data.shape)})
+    return _reshaped(input, _filled(sizes_of(shape), data.size, data.shape))
 
 
 method("reshape")(reshape)
@@ -106,7 +121,7 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     dims = (
         range(len(shape)) if dim is None else [normalise_axis(d, max(len(shape), 1)) for d in (dim if isinstance(dim, tuple) else (dim,))]
     )
-    return view(input, prims.reshape, {"shape": tuple(n for i, n in enumerate(shape) if not (i in dims and n == 1))})
+    return _reshaped(input, tuple(n for i, n in enumerate(shape) if not (i in dims and n == 1)))
 
 
 @method()
@@ -114,7 +129,7 @@ def unsqueeze(input: Any, dim: int) -> Any:
     """With a new axis of size 1."""
     shape = input._data.shape
     axis = normalise_axis(dim, len(shape) + 1)
-    return view(input, prims.reshape, {"shape": (*shape[:axis], 1, *shape[axis:])})
+    return _reshaped(input, (*shape[:axis], 1, *shape[axis:]))
 
 
 @method()
@@ -124,7 +139,7 @@ def permute(input: Any, *dims: Any) -> Any:
     axes = tuple(normalise_axis(d, n) for d in sizes_of(dims))
     if sorted(axes) != list(range(n)):
         raise RuntimeError(f"permute: the axes of the tensor, each once, are expected; got {dims}")
-    return view(input, prims.transpose, {"axes": axes})
+    return _reordered(input, axes)
 
 
 @method("transpose", "swapaxes", "swapdims")
@@ -135,7 +150,7 @@ def transpose(input: Any, dim0: int, dim1: int) -> Any:
         return input
     i, j = normalise_axis(dim0, len(axes)), normalise_axis(dim1, len(axes))
     axes[i], axes[j] = axes[j], axes[i]
-    return view(input, prims.transpose, {"axes": tuple(axes)})
+    return _reordered(input, tuple(axes))
 
 
 @method()
@@ -146,7 +161,7 @@ def t(input: Any) -> Any:
     return transpose(input, 0, 1) if input._data.ndim == 2 else input
 
 
-method("T")(property(lambda self: view(self, prims.transpose, {"axes": tuple(reversed(range(self._data.ndim)))})))
+method("T")(property(lambda self: _reordered(self, tuple(reversed(range(self._data.ndim))))))
 method("mT")(property(lambda self: transpose(self, -2, -1)))
 
 
@@ -339,15 +354,41 @@ def clone(input: Any, **_: Any) -> Any:
 
 
 tril, triu = lift(padding.tril), lift(padding.triu)
-diag, diagonal_ = lift(padding.diag), lift(padding.diagonal)
+diag = lift(padding.diag)
 
 
 @method()
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """The diagonal of two axes, as a last axis."""
-    return diagonal_(input, offset, dim1, dim2)
+    """The diagonal of two axes, as a last axis: a view."""
+    n = input._data.ndim
+    first, second = normalise_axis(dim1, n), normalise_axis(dim2, n)
+    if first == second:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    rows, columns = input._data.shape[first], input._data.shape[second]
+    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+    number = np.arange(count)
+    rest = [a for a in range(n) if a not in (first, second)]
+    key = (*(slice(None),) * len(rest), number - min(offset, 0), number + max(offset, 0))
+
+    def put(base: Any, v: Any) -> Any:
+        turned = permute(base, *rest, first, second)
+        filled = run(lambda x, values: at(x)[key].set(values), (turned, v), {}, "diagonal")
+        return permute(filled, *(int(a) for a in np.argsort([*rest, first, second])))
+
+    def take(base: Any) -> Any:
+        return diagonal_(base, offset, first, second)
+
+    out = take(input)
+    if isinstance(out._data, Tracer):
+        input._viewed = out._viewed = True
+        return out
+    out._data, out._counter = np.diagonal(input._data, offset, first, second), input._counter
+    out._data.flags.writeable = input._data.flags.writeable
+    out._view = View(input, take, put, STATE.recording)
+    return out
 
 
+diagonal_ = lift(padding.diagonal)
 for _name, _function in (("tril", tril), ("triu", triu), ("diag", diag)):
     method(_name)(_function)
 in_place(tril, "tril_")

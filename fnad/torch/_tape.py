@@ -43,7 +43,7 @@ Edge = tuple[Any, int] | None
 class Node:
     """One operation on the tape."""
 
-    __slots__ = ("__weakref__", "edges", "guards", "hooks", "out", "outs", "params", "primitive", "pulls", "saved", "seq")
+    __slots__ = ("__weakref__", "edges", "guards", "hooks", "keeps", "out", "outs", "params", "primitive", "pulls", "saved", "seq")
 
     outs: Any
     """The dtype of the only output; or, of several, a list of their abstract values."""
@@ -51,7 +51,10 @@ class Node:
     def __init__(self, primitive: Any, params: dict[str, Any], edges: list[Edge], pulls: Any, outs: Any) -> None:
         self.primitive, self.params, self.edges, self.pulls, self.outs = primitive, params, edges, pulls, outs
         self.saved: Any = None
+        """The operands, with shape and dtype in place of those that the pullbacks do not read; and their counters."""
         self.out: Any = None
+        self.keeps = False
+        """Whether there is something to let go after the backward pass."""
         self.guards: Any = ()
         self.hooks: Any = None
         self.seq = _number()
@@ -84,13 +87,13 @@ class Node:
             )
 
     def release(self) -> None:
-        if self.saved is not None:
+        if self.keeps:
             self.pulls = self.saved = self.out = None
             self.guards = ()
 
     def traced_pulls(self, call: Call) -> Any:
         """Pullbacks whose values are traced, so that what they compute is recorded."""
-        if self.saved is None:
+        if not self.keeps:
             return self.pulls
         values, counters = self.saved
         args = []
@@ -99,12 +102,7 @@ class Node:
             if counter is not None:
                 call.counters[id(_root(x))] = counter
             args.append(x if e is None else TapeTracer(call, x, *e))
-        primitive = self.primitive
-        if type(primitive).forward is not Primitive.forward and not primitive.has_rule("vjp"):
-            asked = [e is not None for e in self.edges]
-            return (primitive.forward(args, self.params, asked) if primitive.selective else primitive.forward(args, self.params))[1]
-        out = self._traced_output(call)
-        return primitive.vjp(out, *args, **self.params)
+        return pulls_of(self.primitive, self.params, self.edges, args, self._traced_output(call))
 
     def _traced_output(self, call: Call) -> Any:
         if self.outs.__class__ is list:
@@ -117,13 +115,22 @@ class Node:
         return TapeTracer(call, out, self, 0)
 
 
+def pulls_of(primitive: Any, params: dict[str, Any], edges: list[Edge], args: list[Any], out: Any) -> Any:
+    """The pullbacks of an operation anew, from its operands and its output."""
+    if type(primitive).forward is not Primitive.forward and not primitive.has_rule("vjp"):
+        asked = [e is not None for e in edges]
+        return (primitive.forward(args, params, asked) if primitive.selective else primitive.forward(args, params))[1]
+    return primitive.vjp(out, *args, **params)
+
+
 class Own(Primitive):
     """The operation of a `torch.autograd.Function`; its node's `pulls` is one function `(walk, cotangents) -> cotangents`."""
 
     multiple = True
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, zeros: bool = True) -> None:
         super().__init__(name, register=False)
+        self.selective = not zeros
 
 
 class _AccumulateGrad:
@@ -174,13 +181,14 @@ def record(
         if reads_out:
             guards.append((fresh, 0))
             node.out = out
-        elif not several:
-            node.out = (aval_of(out).shape, node.outs)
         node.guards = guards
-        saved = values
-        if len(positions) < len(values):
-            saved = [v if k in positions or not hasattr(v, "shape") else (v.shape, v.dtype) for k, v in enumerate(values)]
-        node.saved = saved, counters
+        node.keeps = True
+    if not reads_out and not several:
+        node.out = (aval_of(out).shape, node.outs)
+    saved = values
+    if len(positions) < len(values):
+        saved = [v if k in positions or not hasattr(v, "shape") else (v.shape, v.dtype) for k, v in enumerate(values)]
+    node.saved = saved, counters
     return out, node
 
 
@@ -225,7 +233,7 @@ class Call(Trace):
 
     def leave(self, x: Any) -> Any:
         """A result as a tensor; one that was an argument comes back as that tensor."""
-        if x.__class__ is TapeTracer:
+        if x.__class__ is TapeTracer and x._trace is self:
             have = self.given.get(id(x.value))
             if have is not None and have._req:
                 return have

@@ -229,7 +229,10 @@ class Tensor:
     @property
     def data(self) -> Any:
         """A tensor on the same memory that is not part of the tape; changes of it in place are not noticed."""
-        return make(self._data)
+        new = make(self._data)
+        if isinstance(self._data, Tracer):
+            self._viewed = new._viewed = True
+        return new
 
     @data.setter
     def data(self, value: Any) -> None:

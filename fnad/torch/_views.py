@@ -15,7 +15,8 @@ class View:
     Args:
         base: The tensor on the whole memory.
         take: `take(base)` is the view, recorded.
-        put: `put(base, view)` is the base with the view's entries replaced, recorded; None if that cannot be had.
+        put: `put(base, view)` is the base with the view's entries replaced, recorded; None for views that
+            cannot be written to.
         recorded: Whether operations were recorded when the view was made.
     """
 
@@ -46,14 +47,10 @@ def carry(x: Any) -> None:
             "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Make the view inside of enable_grad, "
             "or change it inside of no_grad."
         )
-    if view.put is None:
-        raise RuntimeError(
-            "fnad.torch: a view made by reshaping or transposing cannot be changed in place while it is recorded; "
-            "write x = x + 1 instead of x += 1, or change the tensor it was made of"
-        )
     base = view.base
     if base._view is not None:
         refresh(base)
+    assert view.put is not None
     new = view.put(base, x)
     base._node, base._k, base._req = new._node, new._k, new._req
     if base._view is not None:

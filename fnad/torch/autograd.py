@@ -13,11 +13,12 @@ import numpy as np
 from fnad.core.aval import aval_of
 from fnad.errors import UnsupportedError
 from fnad.torch import _views
-from fnad.torch._backward import as_tuple, dense, walk
 from fnad.torch._mode import STATE, no_grad
 from fnad.torch._mode import enable_grad as enable_grad
 from fnad.torch._mode import inference_mode as inference_mode
 from fnad.torch._mode import set_grad_enabled as set_grad_enabled
+from fnad.torch._passes import as_tuple, gradients
+from fnad.torch._passes import backward as pass_back
 from fnad.torch._tape import Node, Own, TapeTracer
 from fnad.torch._tensor import Tensor, make, method
 
@@ -42,7 +43,7 @@ def backward(
     tensors = as_tuple(tensors)
     grads = (None,) * len(tensors) if grad_tensors is None else as_tuple(grad_tensors)
     if inputs is None:
-        walk(tensors, grads, retain_graph, create_graph)
+        pass_back(tensors, grads, retain_graph, create_graph)
         return
     leaves = as_tuple(inputs)
     for x, g in zip(leaves, grad(tensors, leaves, grads, retain_graph, create_graph, allow_unused=True), strict=True):
@@ -91,10 +92,9 @@ def grad(
         if not x._req:
             raise RuntimeError("One of the differentiated Tensors does not require grad")
         places.append((x if x._node is None else x._node, x._k))
-    run = walk(outputs, grads, retain_graph, create_graph, places)
+    found, run = gradients(outputs, grads, retain_graph, create_graph, places)
     results: list[Any] = []
-    for x, (target, k) in zip(inputs, places, strict=True):
-        g = dense(run.found.get((id(target), k)))
+    for x, g in zip(inputs, found, strict=True):
         if g is None and materialize_grads:
             g = np.zeros(x._data.shape, x._data.dtype)
         elif g is None and not allow_unused:
@@ -117,7 +117,7 @@ def _backward(self: Any, gradient: Any = None, retain_graph: bool | None = None,
     if gradient is not None and not isinstance(gradient, Tensor):
         gradient = make(np.asarray(gradient, self._data.dtype))
     if inputs is None:
-        walk((self,), (gradient,), retain_graph, create_graph)
+        pass_back((self,), (gradient,), retain_graph, create_graph)
     else:
         backward(self, gradient, retain_graph, create_graph, inputs)
 
@@ -231,6 +231,7 @@ class Context:
         raise UnsupportedError("fnad.torch: a Function cannot change its arguments in place (mark_dirty)", fix="return new tensors")
 
     def set_materialize_grads(self, value: bool) -> None:
+        """Whether `backward` is given zeros, or None, for outputs to which no gradient comes."""
         self._materialize = value
 
 
@@ -270,11 +271,12 @@ class Function:
             return out
         edges: list[Any] = [((a, 0) if a._node is None else (a._node, a._k)) if isinstance(a, Tensor) and a._req else None for a in args]
         avals = [aval_of(o._data) for o in outs]
-        node = Node(Own(cls.__name__), {}, edges, functools.partial(_answer, cls, ctx, len(args)), avals)
-        node.saved = ()  # it is let go after the backward pass
+        node = Node(Own(cls.__name__, ctx._materialize), {}, edges, functools.partial(_answer, cls, ctx, len(args)), avals)
+        node.keeps = True
         fresh = []
         for k, o in enumerate(outs):
-            t = make(o._data, o._counter)
+            given = any(o is a for a in args)  # an argument itself: what is changed in it later would not be noticed
+            t = make(o._data.copy()) if given else make(o._data, o._counter)
             if not any(o is n for n in ctx._not_differentiable):
                 t._node, t._k, t._req = node, k, True
             fresh.append(t)
@@ -283,7 +285,7 @@ class Function:
 
 def _answer(cls: Any, ctx: Context, count: int, run: Any, g: Sequence[Any]) -> list[Any]:
     """The cotangents of the arguments; recorded, if the walk is."""
-    answers = cls.backward(ctx, *[run.leave(x) for x in g])
+    answers = cls.backward(ctx, *[None if x is None else run.leave(x) for x in g])
     answers = answers if isinstance(answers, tuple) else (answers,)
     if len(answers) < count:
         raise RuntimeError(

@@ -10,6 +10,7 @@ import numpy as np
 from fnad import tree
 from fnad.core.tracer import Tracer
 from fnad.torch._mode import no_grad
+from fnad.torch._streams import drawing_from, unknown
 from fnad.torch._tensor import Tensor, make
 from fnad.transforms import jacobian as _jacobian
 from fnad.transforms import jvp as _jvp
@@ -158,8 +159,9 @@ def pure(module: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     Returns:
         `(apply, params)`: `params` is a dict of arrays (copies) by dotted names; `apply(params, *inputs)` takes and returns arrays, or
         tracers. With `buffers=` (a dict of arrays by name, such as `{n: b.numpy() for n, b in module.named_buffers()}`) it returns the
-        output and the buffers after the call; without, what happens to buffers is forgotten. `module.load_state_dict(params)` is the way
-        back.
+        output and the buffers after the call; without, what happens to buffers is forgotten. With `key=` (a key of `fnad.random`) all
+        random numbers, such as those of dropout, come from it; a compiled function that draws needs one. `module.load_state_dict(params)`
+        is the way back.
 
     Example:
         >>> import numpy as np, fnad
@@ -172,10 +174,11 @@ def pure(module: Any) -> tuple[Callable[..., Any], dict[str, Any]]:
     """
     params = {name: p._data.copy() for name, p in module.named_parameters()}
 
-    def apply(params: Any, *inputs: Any, buffers: Any = None, **kwargs: Any) -> Any:
+    def apply(params: Any, *inputs: Any, buffers: Any = None, key: Any = None, **kwargs: Any) -> Any:
         own = {name: b._data.copy() for name, b in module.named_buffers()} if buffers is None else buffers
         held = {name: make(x if isinstance(x, Tracer) else np.array(x)) for name, x in own.items()}
-        with no_grad():
+        compiled = any(map(unknown, tree.leaves((params, inputs, buffers, kwargs))))
+        with no_grad(), drawing_from(key, compiled):
             out = _arrays(functional_call(module, [_tensors(dict(params)), held], _tensors(inputs), _tensors(kwargs)))
         return out if buffers is None else (out, {name: b._data for name, b in held.items()})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -39,6 +39,12 @@ class BatchTracer(Tracer):
         )
 
 
+class Same(NamedTuple):
+    """Among the outputs of a batch rule: one that has no batch axis, for it is the same for all examples."""
+
+    value: Any
+
+
 class BatchTrace(Trace):
     __slots__ = ("size",)
     knows_values = False
@@ -55,7 +61,7 @@ class BatchTrace(Trace):
         out = primitive.batch(values, batched, **params)
         if primitive.multiple:
             self.check_foreign(out, primitive)
-            return tuple(BatchTracer(self, o) for o in out)
+            return tuple(o.value if o.__class__ is Same else BatchTracer(self, o) for o in out)
         return BatchTracer(self, out)
 
 

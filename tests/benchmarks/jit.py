@@ -52,6 +52,16 @@ def products():
         yield {"n": n, "numpy": 2 * n**3 / eager, "fnad": 2 * n**3 / compiled}
 
 
+def epilogues():
+    """Seconds of `relu(a @ b + c)` in one program, where it is computed piece by piece, and in two, one after the other."""
+    whole, product, chain = (fnad.jit(f) for f in (lambda a, b, c: np.maximum(a @ b + c, 0), np.matmul, lambda z, c: np.maximum(z + c, 0)))
+    for dtype in (np.float32, np.float64):
+        for m, k, n in ((64, 784, 128), (256, 1024, 1024), (1024, 256, 1024), (4096, 64, 1024), (4096, 1024, 1024)):
+            a, b, c = (rng.normal(size=shape).astype(dtype) for shape in ((m, k), (k, n), (n,)))
+            one, two = shortest(lambda a=a, b=b, c=c: whole(a, b, c), lambda a=a, b=b, c=c: chain(product(a, b), c))
+            yield {"bytes": a.itemsize, "m": m, "k": k, "n": n, "one": one, "two": two}
+
+
 def adam():
     """Bytes per second of an Adam update of ten million parameters in 20 leaves, and of a plain copy."""
     params = [rng.normal(size=500_000).astype(np.float32) for _ in range(20)]
@@ -146,7 +156,7 @@ def main():
     parser.add_argument("--json", help="write the measurements to a file")
     wanted = parser.parse_args()
     found = {}
-    for part in (sizes, products, adam, loops, first_calls):
+    for part in (sizes, products, epilogues, adam, loops, first_calls):
         print(part.__doc__)
         found[part.__name__] = []
         for row in part():

@@ -35,11 +35,19 @@ def rnn(w, xs):
 
 def test_groups_count_bytes_and_flops():
     a, b = np.ones((30, 20), np.float32), np.ones((20, 10), np.float32)
-    product, chain = fnad.explain(lambda a, b: np.sum((a @ b) ** 2))(a, b).groups
+    product, _ = fnad.explain(lambda a, b: np.tanh(a @ b))(a, b).groups
     assert (product.kind, product.what, product.flops) == ("product", "matmul", 2 * 30 * 20 * 10)
     assert product.bytes == 4 * (30 * 20 + 20 * 10 + 30 * 10)
-    assert (chain.kind, chain.flops, chain.bytes) == ("loop", 2 * 300, 4 * 300 + 4)
     assert product.line.startswith("test_explain.py:")
+    (chain,) = fnad.explain(lambda a: np.sum(a**2))(a).groups
+    assert (chain.kind, chain.flops, chain.bytes) == ("loop", 2 * 600, 4 * 600 + 4)
+
+
+def test_what_is_part_of_a_product_reads_it_in_the_cache():
+    a, b, c = np.ones((30, 20)), np.ones((20, 10)), np.ones(10)
+    (group,) = fnad.explain(lambda a, b, c: np.maximum(a @ b + c, 0))(a, b, c).groups
+    assert (group.kind, group.what) == ("product", "matmul, add, maximum")
+    assert (group.flops, group.bytes) == (2 * 30 * 20 * 10 + 300, 8 * (30 * 20 + 20 * 10 + 10 + 30 * 10))
 
 
 def test_an_entry_that_is_read_is_not_the_whole_array():

@@ -6,7 +6,10 @@ import copy
 import dataclasses
 import functools
 import inspect
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -292,3 +295,86 @@ def test_pickling_keeps_options(monkeypatch):
 def test_an_argument_that_is_no_array_is_named(call, named):
     with pytest.raises(DTypeError, match=named):
         call()
+
+
+CALLS = [((2, 3.0), {}), ((2,), {"x": 3.0}), ((), {"n": 2, "x": 3.0}), ((), {"x": 3.0, "n": 2})]
+
+
+@pytest.mark.parametrize("static", [{}, {"static_argnums": 0}, {"static_argnames": "n"}])
+def test_how_a_call_is_written_makes_no_difference(static):
+    f = fnad.jit(lambda n, x, *, k=1.0: n * x + k, **static)
+    for _ in range(2):
+        for args, kwargs in CALLS:
+            assert f(*args, **kwargs) == 7.0
+    assert "1 program>" in repr(f)
+    assert f(2, k=5.0, x=3.0) == 11.0
+    assert fnad.grad(f, 1)(2, 3.0) == 2.0
+
+
+def test_a_wrapper_gets_its_arguments_as_they_were_given():
+    """Its signature says what it wraps, not what it takes."""
+
+    def plain(x, scale):
+        return x * scale
+
+    @functools.wraps(plain)
+    def wrapper(*args, **kwargs):
+        return plain(*args, scale=kwargs["scale"])
+
+    assert fnad.jit(wrapper)(2.0, scale=3.0) == 6.0
+    assert fnad.jit(functools.partial(plain, scale=4.0))(x=2.0) == 8.0
+
+
+def test_parameters_that_are_left_out_end_the_positions():
+    f = fnad.jit(lambda a, b=2.0, c=3.0: (a, b * 10.0, c * 100.0))
+    assert f(1.0, c=5.0) == (1.0, 20.0, 500.0)
+    assert f(c=5.0, a=1.0) == (1.0, 20.0, 500.0)
+    assert f(b=5.0, a=1.0) == (1.0, 50.0, 300.0)
+    with pytest.raises(TypeError, match="missing"):
+        f(b=5.0)
+
+
+@pytest.mark.parametrize("options", [{"donate_argnames": ("b", "c")}, {"donate_argnums": 1, "donate_argnames": "c"}])
+def test_donated_by_name(options):
+    f = fnad.jit(lambda a, b, *, c: (a + 1.0, b + 1.0, c + 1.0), **options)
+    for call in (lambda a, b, c: f(a, b, c=c), lambda a, b, c: f(c=c, b=b, a=a)):
+        for _ in range(2):
+            a, b, c = (np.zeros(3) for _ in range(3))
+            out = call(a, b, c)
+            assert [x is y for x, y in zip(out, (a, b, c), strict=True)] == [False, True, True]
+            assert np.array_equal(out[1:], np.ones((2, 3)))
+
+
+@pytest.mark.parametrize("options", [{"donate_argnames": "d"}, {"donate_argnames": "b", "static_argnames": "b"}])
+def test_donated_names_must_be_those_of_arrays(options):
+    with pytest.raises(ArgumentError, match="donate_argnames"):
+        fnad.jit(lambda a, *, b: a, **options)
+
+
+SCRIPT = """
+import numpy as np, fnad, pickle, sys
+
+@fnad.jit
+def double(x):
+    return 2 * x
+
+@fnad.jit(static_argnames="n")
+def power(x, n):
+    return power(x, n=-n) if n < 0 else double(x) ** n
+
+if __name__ == "__main__":
+    import cloudpickle
+    assert pickle.loads(pickle.dumps(power)) is power
+    sys.stdout.buffer.write(cloudpickle.dumps(power))
+"""
+
+
+def test_functions_of_a_script_are_sent_by_value_to_who_has_not_its_names(tmp_path):
+    pytest.importorskip("cloudpickle")
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    sent = subprocess.run([sys.executable, script], env=env, capture_output=True, check=True).stdout
+    power = pickle.loads(sent)
+    assert power(3.0, n=2) == power(3.0, n=-2) == 36.0
+    assert "static_argnames=('n',)" in repr(power)

@@ -363,3 +363,32 @@ def test_no_name_is_said_to_be_missing_that_exists():
     seen = []
     fnad.make_graph(lambda x: seen.append([m for m in hints.ATTRIBUTES if hasattr(x, m)]) or x)(X)
     assert seen == [[]]
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "fix"),
+    [
+        (fnad.optim, "SGD", "fnad.optim.sgd"),
+        (fnad.optim, "AdamW", "fnad.optim.adamw"),
+        (fnad.optim, "clip", "fnad.optim.clip_by_value"),
+        (fnad.optim, "clip_by_globalnorm", "fnad.optim.clip_by_global_norm"),
+        (fnad.optim.schedules, "StepLR", "fnad.optim.schedules.step_lr"),
+        (fnad.optim.schedules, "ReduceLROnPlateau", "fnad.optim.schedules.reduce_lr_on_plateau"),
+        (fnad.random, "randn", "fnad.random.normal(key, shape)"),
+        (fnad.nn.functional, "kaiser", None),
+        (fnad.nn.functional, "crossentropy", "fnad.nn.functional.cross_entropy"),
+    ],
+)
+def test_names_that_modules_lack(module, name, fix):
+    with pytest.raises(UnknownNameError, match=f"module '{module.__name__}' has no attribute '{name}'") as found:
+        getattr(module, name)
+    assert (f"fix: {fix}" in str(found.value)) == (fix is not None)
+
+
+def test_what_hints_of_modules_name_exists():
+    for module, table in ((fnad.optim, hints.OPTIM), (fnad.random, hints.RANDOM)):
+        for name, text in table.items():
+            assert name not in vars(module)
+            thing = module
+            for part in re.match(r"[\w.]+", text)[0].split("."):
+                thing = getattr(thing, part)

@@ -23,7 +23,7 @@ def kernel(code, way):
         text = str(print_blas(name, code))
     else:
         text = print_gemm(name, code, tile_for(_llvm.host()[1]) if way == "host" else Tile(16, 4, 3))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 11)(_llvm.load(_llvm.machine_code(text), name))
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 13)(_llvm.load(_llvm.machine_code(text), name))
 
 
 @pytest.fixture(scope="module", params=[(code, way) for code in DTYPES for way in ("host", "small", "blas")], ids="-".join)
@@ -33,7 +33,7 @@ def product(request):
     def multiply(a, b, out):
         size = out.itemsize
         operands = [n for x in (a, b) for n in (x.ctypes.data, *(s // size for s in x.strides))]
-        run(*out.shape, a.shape[1], *operands, out.ctypes.data, out.strides[0] // size)
+        run(*out.shape, a.shape[1], *operands, out.ctypes.data, out.strides[0] // size, 0, 0)
         return out
 
     return DTYPES[request.param[0]], multiply
@@ -66,7 +66,7 @@ def test_an_entry_depends_on_its_row_and_column_alone(code):
     def multiply(a, b):
         out = np.empty((a.shape[0], b.shape[1]), a.dtype)
         strides = [s // a.itemsize for x in (a, b) for s in x.strides]
-        run(*out.shape, a.shape[1], a.ctypes.data, *strides[:2], b.ctypes.data, *strides[2:], out.ctypes.data, out.shape[1])
+        run(*out.shape, a.shape[1], a.ctypes.data, *strides[:2], b.ctypes.data, *strides[2:], out.ctypes.data, out.shape[1], 0, 0)
         return out
 
     whole = multiply(a, b)
@@ -80,6 +80,23 @@ def test_special_values_spread_as_the_rules_of_arithmetic_say():
     a = np.array([[1.0, 0.0], [np.inf, 1.0], [np.nan, 0.0]])
     b = np.array([[0.0, 1.0], [1.0, np.inf]])
     out = np.empty((3, 2))
-    run(3, 2, 2, a.ctypes.data, 2, 1, b.ctypes.data, 2, 1, out.ctypes.data, 2)
+    run(3, 2, 2, a.ctypes.data, 2, 1, b.ctypes.data, 2, 1, out.ctypes.data, 2, 0, 0)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(out, [[0, np.nan], [np.nan, np.inf], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize("way", ["host", "small", "blas"])
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (37, 500, 300), (9, 97, 3), (5, 7, 0), (0, 3, 2), (3, 0, 2)])
+def test_what_follows_sees_each_entry_once_and_finished(way, m, n, k):
+    run, rng = kernel("f64", way), np.random.default_rng(0)
+    a, b, out = rng.normal(size=(m, k)), rng.normal(size=(k, n)), np.full((m, n), np.nan)
+    found = np.zeros((m, n))
+
+    @ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 5)
+    def after(context, row, end, column, last):
+        assert context == 17
+        found[row:end, column:last] += out[row:end, column:last]
+
+    run(m, n, k, a.ctypes.data, k, 1, b.ctypes.data, n, 1, out.ctypes.data, n, ctypes.cast(after, ctypes.c_void_p).value, 17)
+    np.testing.assert_array_equal(found, out)
+    np.testing.assert_allclose(out, a @ b, atol=1e-11)

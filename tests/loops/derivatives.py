@@ -79,7 +79,11 @@ class Derivatives:
 
             def moved(s):
                 rest = iter(directions)
-                return self.floats(self.value(*[np.asarray(a + s * h * next(rest))[()] if w else a for a, w in zip(copies(args), self.wanted, strict=True)]))
+                return self.floats(
+                    self.value(
+                        *[np.asarray(a + s * h * next(rest))[()] if w else a for a, w in zip(copies(args), self.wanted, strict=True)]
+                    )
+                )
 
             slope = sum(np.sum(c * (p - m)) for c, p, m in zip(cts, moved(1), moved(-1), strict=True)) / (2 * h)
             np.testing.assert_allclose(pulled, slope, rtol=1e-5, atol=1e-5)

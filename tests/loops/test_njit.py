@@ -283,7 +283,7 @@ def test_with_other_transforms():
         return u, np.sum(u)
 
     ws = np.array([0.2, 0.4, 0.1])
-    loss = lambda u, ws: np.sum(fnad.scan(step, u, ws)[1])  # noqa: E731
+    loss = lambda u, ws: np.sum(fnad.scan(step, u, ws)[1])
     fnad.testing.check_grads(loss, (U, ws))
     assert np.allclose(fnad.grad(fnad.checkpoint(energy))(POS, MASS), fnad.grad(energy)(POS, MASS))
 
@@ -402,7 +402,7 @@ def test_errors_of_the_users():
 
 
 def test_jit_calls_it_natively():
-    f = lambda p, m: np.tanh(energy(p, m)) * 2.0  # noqa: E731
+    f = lambda p, m: np.tanh(energy(p, m)) * 2.0
     compiled = fnad.jit(fnad.value_and_grad(f, (0, 1)))
     mine, eager = compiled(POS, MASS), fnad.value_and_grad(f, (0, 1))(POS, MASS)
     assert np.isclose(mine[0], eager[0])
@@ -416,7 +416,7 @@ def test_jit_inside_of_loops_branches_and_batches():
         return u, np.sum(u)
 
     ws = np.array([0.2, 0.1, 0.4])
-    loss = lambda u, ws: np.sum(fnad.scan(step, u, ws)[1])  # noqa: E731
+    loss = lambda u, ws: np.sum(fnad.scan(step, u, ws)[1])
     mine, eager = fnad.jit(fnad.grad(loss, (0, 1)))(U, ws), fnad.grad(loss, (0, 1))(U, ws)
     assert all(np.allclose(a, b) for a, b in zip(mine, eager, strict=True))
     mapped = fnad.vmap(fnad.grad(lambda p, m: energy(p, m) * 2.0, (0, 1)), (0, None))

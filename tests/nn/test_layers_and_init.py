@@ -133,6 +133,7 @@ LAYERS = {
     "group_norm": (layers.group_norm(2, 4), (2, 4, 3), (2, 4, 3)),
     "instance_norm": (layers.instance_norm(4, affine=True), (2, 4, 3), (2, 4, 3)),
     "attention": (layers.multi_head_attention(4, 2), (5, 2, 4), (5, 2, 4)),
+    "attention, batch first": (layers.multi_head_attention(4, 2, batch_first=True), (2, 5, 4), (2, 5, 4)),
     "function": (layers.function(F.avg_pool2d, 2), (2, 4, 4), (2, 2, 2)),
 }
 
@@ -336,3 +337,15 @@ def test_a_row_out_of_bounds_is_noticed_under_jit(number):
     assert look(np.array([0, 2]), w).shape == (2, 2)
     with pytest.raises(IndexError):
         look(np.array([0, number]), w)
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_attention_with_the_batch_first(is_causal):
+    """Examples do not see each other."""
+    net = layers.multi_head_attention(4, 2, is_causal=is_causal, batch_first=True)
+    other = layers.multi_head_attention(4, 2, is_causal=is_causal)
+    params, x = net.init(random.key(0)), np.random.default_rng(0).normal(size=(3, 5, 4))
+    want = np.stack([other.apply(params, one) for one in x])
+    np.testing.assert_allclose(net.apply(params, x), want, rtol=1e-12)
+    np.testing.assert_allclose(net.apply(params, (x, x, x)), np.swapaxes(other.apply(params, np.swapaxes(x, 0, 1)), 0, 1), rtol=1e-12)
+    np.testing.assert_allclose(net.apply(params, x[0]), want[0], rtol=1e-12)

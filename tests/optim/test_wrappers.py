@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import fnad
 from fnad import optim
-from fnad.errors import ArgumentError, ConcretizationError, TreeError
+from fnad.errors import ArgumentError, ConcretizationError, DTypeError, TreeError
 from fnad.optim.wolfe import strong_wolfe
 from fnad.testing import assert_trees_close
 
@@ -442,3 +442,40 @@ def test_a_line_search_that_must_stop(most):
     found, _, t, evaluations = strong_wolfe(along, 1e-6, np.ones(1), 0.0, np.array([slope]), slope, 1e-12, most)
     assert evaluations == most + 1
     assert found == f(t) < 0
+
+
+# -- mistakes ------------------------------------------------------------------------------------------------------
+
+AROUND = {
+    "chain": lambda x: optim.chain(x),
+    "masked": lambda x: optim.masked(x, True),
+    "partition": lambda x: optim.partition({"a": x}, "a"),
+    "accumulate": lambda x: optim.accumulate(x, 2),
+    "skip_not_finite": optim.skip_not_finite,
+    "ema": optim.ema,
+    "swa": optim.swa,
+    "lookahead": optim.lookahead,
+    "sam": optim.sam,
+}
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_what_is_no_optimizer(name):
+    for wrong in (0.9, optim.sgd, [optim.sgd(0.1)]):
+        with pytest.raises(ArgumentError, match=f"{name} goes around optimizers\n  got instead: (float|function|list)"):
+            AROUND[name](wrong)
+
+
+@pytest.mark.parametrize("name", ["accumulate", "skip_not_finite", "ema", "swa", "lookahead"])
+def test_the_state_of_something_else(name):
+    p = np.ones(2)
+    with pytest.raises(TreeError, match=rf"the state of {name} is an? \w+State\n  got state: AdamState"):
+        WRAPPED[name](optim.adam(0.1)).update(p, optim.adam(0.1).init(p), p)
+    with pytest.raises(TreeError, match="the state of inject_hyperparams is an InjectState"):
+        optim.inject_hyperparams(optim.sgd)(lr=0.1).update(p, optim.sgd(0.1).init(p), p)
+
+
+def test_numbers_that_are_none():
+    for wrong in ("0.1", 1j):
+        with pytest.raises(DTypeError, match="Invalid learning rate: it must be a real number"):
+            optim.sgd(wrong)

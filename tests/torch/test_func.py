@@ -98,7 +98,39 @@ def test_changes_in_place_inside_of_a_transform():
             torch.func.grad(f)(torch.tensor([3.0, 4.0]))
 
 
-def test_dropout_inside_of_a_compiled_function_is_refused():
-    apply, params = torch.pure(nn.Sequential(nn.Linear(2, 2), nn.Dropout()))
+class Noisy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc, self.drop, self.gru = nn.Linear(3, 4), nn.Dropout(0.5), nn.GRU(4, 4, 2, dropout=0.5)
+
+    def forward(self, x):
+        h = self.drop(self.fc(x))
+        h = h + 0.1 * torch.randn_like(h) + torch.rand(4) * torch.randint(0, 2, (4,)) + torch.bernoulli(torch.full((4,), 0.5))
+        h = h + torch.randperm(4) + torch.normal(0.0, 1.0, (4,)) + torch.empty(4).exponential_() + torch.empty_like(h).normal_()
+        return self.gru(h)[0].sum()
+
+
+def test_draws_of_a_pure_module_come_from_its_key():
+    apply, params = torch.pure(Noisy())
+    x, step = np.ones((5, 3), np.float32), fnad.jit(lambda p, x, key: apply(p, x, key=key))
+    one, two = fnad.random.key(1), fnad.random.key(2)
+    values = [f(params, x, k) for f in (lambda p, x, k: apply(p, x, key=k), step) for k in (one, two)]
+    assert values[0] != values[1]
+    np.testing.assert_allclose(values[:2], values[2:], rtol=1e-5)
+    assert values[0] == apply(params, x, key=one)
+    grads = fnad.jit(fnad.grad(lambda p, key: apply(p, x, key=key)))(params, one)
+    np.testing.assert_allclose(grads["fc.weight"], fnad.grad(lambda p: apply(p, x, key=one))(params)["fc.weight"], rtol=1e-4, atol=1e-6)
+    eager = fnad.vmap(lambda key: apply(params, x, key=key))(np.stack([one, two]))
+    np.testing.assert_allclose(eager, values[:2], rtol=1e-5)
+
+
+def test_draws_that_a_compiled_function_would_make_once_are_refused():
+    for module in (nn.Sequential(nn.Linear(3, 2), nn.Dropout()), Noisy()):
+        apply, params = torch.pure(module)
+        x = np.ones((5, 3), np.float32)
+        with pytest.raises(fnad.errors.ArgumentError, match="come from a key"):
+            fnad.jit(lambda p, apply=apply, x=x: np.sum(apply(p, x)))(params)
+        fnad.grad(lambda p, apply=apply, x=x: np.sum(apply(p, x)))(params)  # values are known: the generator draws
+        module.eval()
     with pytest.raises(fnad.errors.ArgumentError, match="draws"):
-        fnad.jit(lambda p: np.sum(apply(p, np.ones((1, 2), np.float32))))(params)
+        torch.func.vmap(lambda x: nn.functional.dropout(x))(torch.ones(3, 2))

@@ -10,6 +10,7 @@ import pytest
 
 import fnad.torch
 
+from .more_programs import program as _  # noqa: F401  registers its programs
 from .nn_programs import PROGRAMS
 from .programs import plain
 

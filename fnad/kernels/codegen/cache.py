@@ -14,21 +14,24 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from fnad import _llvm
+from fnad._config import START
 from fnad._version import VERSION
 
+SOURCES = ("_*.py", "compiler/*.py", "kernels/**/*.py")
 LIMIT = 1 << 30  # bytes on disk beyond which old programs go
 
 
 def directory() -> pathlib.Path | None:
     """The folder for programs of this fnad, made if need be; None if there is none that we can write and trust.
 
-    `FNAD_CACHE_DIR`, else `XDG_CACHE_HOME/fnad`, else `~/.cache/fnad` (`%LOCALAPPDATA%` on Windows).
+    `FNAD_CACHE_DIR`, else `XDG_CACHE_HOME/fnad`, else `~/.cache/fnad` (`%LOCALAPPDATA%` on Windows). A relative path begins where
+    the process was when fnad was imported.
     """
     chosen = os.environ.get("FNAD_CACHE_DIR")
     if not chosen:
         base = os.environ.get("XDG_CACHE_HOME") or (os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else None)
         chosen = os.path.join(base or os.path.join(os.path.expanduser("~"), ".cache"), "fnad")
-    path = pathlib.Path(chosen) / f"programs-{version()}"
+    path = pathlib.Path(START, chosen) / f"programs-{version()}"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         info = path.stat()
@@ -41,10 +44,16 @@ def directory() -> pathlib.Path | None:
 
 @functools.cache
 def version() -> str:
-    """Changes with whatever changes the code that is made from one text: the printers, LLVM, the processor, Python."""
+    """Changes with whatever changes the code that is made from one text: fnad's own sources, LLVM, the processor, Python."""
+    return version_of(pathlib.Path(__file__).parents[2])
+
+
+def version_of(package: pathlib.Path) -> str:
+    """The version for the sources in a directory: the compiler, its printers and kernels, and the doors to other libraries."""
     digest = hashlib.sha256(f"{VERSION} {_llvm.version()} {sys.version_info[:2]}".encode())
-    for file in sorted(pathlib.Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
+    for pattern in SOURCES:
+        for file in sorted(package.glob(pattern)):
+            digest.update(f"{file.relative_to(package).as_posix()} ".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
 

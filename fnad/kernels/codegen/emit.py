@@ -6,7 +6,7 @@ A program becomes one function `(arrays, sizes, literals, work)`, all of them ad
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -15,6 +15,7 @@ from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
 from fnad.kernels.codegen.counting import I64, each
+from fnad.kernels.codegen.emit_pause import in_pieces, repeat
 from fnad.kernels.codegen.emit_product import foreign, gemm, lapack, start, vector
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
@@ -50,6 +51,7 @@ class Emitter:
         self.table: ir.Value = arguments[4] if len(arguments) > 4 else ir.Constant(I64, 0)
         self.part: ir.Value | None = arguments[5] if len(arguments) > 4 else None
         self.fast = False  # whether what is rarely needed is left out
+        self.limits: dict[int, tuple[ir.Value, ir.Value]] = {}  # of loops of which only a piece is to run, by id
         self.env: dict[str, ir.Value] = {}
         self.pointers: dict[Any, ir.Value] = {}
         self.scopes = scopes
@@ -85,9 +87,9 @@ class Emitter:
         where = self.b.ptrtoint(table, I64)
         self.b.call(function, [self.arrays, self.sizes, self.literals, self.work, where, ir.Constant(I64, 0)])
 
-    def new_function(self) -> ir.Function:
+    def new_function(self, arguments: int = 6) -> ir.Function:
         name = f"{self.function.name}_part{len(self.module.functions)}"
-        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * 6), name)
+        function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [I64] * arguments), name)
         function.attributes.add("noinline")
         function.linkage = "internal"
         return function
@@ -175,14 +177,18 @@ class Emitter:
             gemm(self, node)
 
     def while_loop(self, node: Any) -> None:
-        test, body, after = (self.b.append_basic_block(name) for name in ("test", "body", "after"))
+        again, test, body, after = (self.b.append_basic_block(name) for name in ("again", "test", "body", "after"))
+        self.b.branch(again)
+        self.b.position_at_end(again)
         self.b.branch(test)
         self.b.position_at_end(test)
         self.nodes(node.bodies[0])
         self.b.cbranch(self.load(node.going, ()), body, after)
         self.b.position_at_end(body)
         self.nodes(node.bodies[1])
-        self.b.branch(test)
+        if node.pause is not None:
+            repeat(self, test, node.pause)
+        self.b.branch(again)
         self.b.position_at_end(after)
 
     def host(self, node: Any) -> None:
@@ -214,9 +220,12 @@ class Emitter:
 
     def loop(self, loop: Any, bounds: tuple[ir.Value, ir.Value] | None = None) -> None:
         if loop.parts is not None and bounds is None:
-            self.in_parts(loop)
+            self.in_parts(loop.parts, lambda inner: inner.value(loop.size), lambda inner, *bounds: inner.loop(loop, bounds))
             return
-        low, n = bounds or (ir.Constant(I64, 0), self.value(loop.size))
+        low, n = bounds or self.limits.get(id(loop)) or (ir.Constant(I64, 0), self.value(loop.size))
+        if loop.pause is not None and bounds is None:
+            in_pieces(self, low, n, loop.pause, lambda *piece: self.loop(loop, piece))
+            return
         conditions, loads = rare_conditions(loop)
         if conditions and not self.fast:
             self.in_blocks(loop, low, n, conditions, loads)
@@ -282,14 +291,11 @@ class Emitter:
             part = b.add(part, ir.Constant(I64, 1))
         return b.inttoptr(b.add(self.work, b.add(offset, b.mul(part, spacing))), memory_type(root.code).as_pointer())
 
-    def in_parts(self, loop: Any) -> None:
-        """Run a loop as parts, on several threads where there are some, and combine what the parts accumulated."""
-        parts = loop.parts
-        count = self.b.sdiv(
-            self.b.add(self.value(loop.size), self.b.sub(self.value(parts.size), ir.Constant(I64, 1))), self.value(parts.size)
-        )
-        private = {r for r in parts.private if not r.is_register}
-        kernel = self.outline(parts, lambda inner: inner.value(loop.size), lambda inner, *bounds: inner.loop(loop, bounds), private)
+    def in_parts(self, parts: Any, size: Callable[[Emitter], ir.Value], body: Callable[..., None]) -> None:
+        """Run parts, `body(emitter, low, high)`, on several threads where there are some; combine what they accumulated."""
+        length = self.value(parts.size)
+        count = self.b.sdiv(self.b.add(size(self), self.b.sub(length, ir.Constant(I64, 1))), length)
+        kernel = self.outline(parts, size, body, {r for r in parts.private if not r.is_register})
         sums = [(root, how) for root, how in parts.private.items() if how is not None]
         for root, how in sums:
             each(self.b, count, lambda c, root=root, how=how: self.fill(root, how, c))
@@ -304,8 +310,8 @@ class Emitter:
             self.b.store(x, self.b.gep(context, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
         spread_over_threads(self.b, self.entry, self.module, kernel, count, context, self.work)
 
-    def outline(self, parts: Any, size: Any, body: Any, private: set[Any]) -> ir.Function:
-        """A function that runs one part: `body(emitter, low, high)`."""
+    def outline(self, parts: Any, size: Callable[[Emitter], ir.Value], body: Callable[..., None], private: set[Any]) -> ir.Function:
+        """A function that runs one part."""
         function = self.new_function()
         inner = Emitter(function, self.program, private, self.given, self.scopes)
         assert inner.part is not None

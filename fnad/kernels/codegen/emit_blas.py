@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
+from fnad.kernels.codegen.emit_matrix import call_after
 from fnad.kernels.codegen.llvm_expr import TYPES
 
 I64, I32, I8 = ir.IntType(64), ir.IntType(32), ir.IntType(8)
@@ -15,9 +16,9 @@ def print_gemm(name: str, code: str) -> ir.Module:
     real, char, integer = TYPES[code].as_pointer(), I8.as_pointer(), I32.as_pointer()
     kinds = [char, char, integer, integer, integer, real, real, integer, real, integer, real, real, integer]
     blas = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), f"fnad_blas_{code}")
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 11), name)
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 13), name)
     b = ir.IRBuilder(function.append_basic_block("entry"))
-    m, n, k, left, left_row, left_column, right, right_row, right_column, out, out_row = function.args
+    m, n, k, left, left_row, left_column, right, right_row, right_column, out, out_row, *_ = function.args
     one = ir.Constant(I64, 1)
 
     def number(x: ir.Value) -> ir.Value:
@@ -45,5 +46,6 @@ def print_gemm(name: str, code: str) -> ir.Module:
     rt, pb, ldb = operand(right, right_row, right_column, k, n)
     sizes = number(n), number(m), number(k)
     b.call(blas, [rt, lt, *sizes, real_number(1), pb, ldb, pa, lda, real_number(0), b.inttoptr(out, real), number(most(out_row, one))])
+    call_after(b, function, ir.Constant(I64, 0), m, ir.Constant(I64, 0), n)
     b.ret_void()
     return module

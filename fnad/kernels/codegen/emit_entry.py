@@ -15,8 +15,8 @@ _SIZE = _HEAD  # of a list or tuple
 _LIST_ITEMS = _HEAD + 8  # where a list keeps the address of its items
 _TYPE = _HEAD - 8
 _ALIGN = 64
-_RECORD = 6  # words of an argument's record before its sizes
-_DATA, _RANK, _DIMS, _BASE, _DESCR, _FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 32, _HEAD + 40, _HEAD + 48
+_RECORD = 7  # words of an argument's record before its sizes
+_DATA, _RANK, _DIMS, _DESCR, _FLAGS = _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 40, _HEAD + 48
 
 Words = Sequence[ir.Value]
 
@@ -45,7 +45,7 @@ class _Entry:
         items = self.items(self.at(arguments, 0))
         n, closed, made = (self.head[k] for k in ("inputs", "constants", "outputs"))
         checked = self.b.add(n, closed)
-        self.objects, self.scratch = self.room(checked), self.room(checked)
+        self.ends, self.scratch = self.room(checked), self.room(checked)
         self.data, self.scalars = self.room(self.b.add(checked, made)), self.room(made)
         self.count = self.b.alloca(I64)  # arrays whose data the code gets
         self.cursor = self.b.alloca(I64)
@@ -60,7 +60,8 @@ class _Entry:
         self.unless_failed(out, [])
         outs = self.at(out, _LIST_ITEMS)
         each(self.b, made, lambda i: self.make(i, items, out, outs))
-        self.compute(workspace)
+        alone = self.b.and_(self.b.icmp_signed("<=", count, word(1)), self.b.icmp_signed(">", self.head["stack"], word(0)))
+        self.compute(workspace, alone, out)
         each(self.b, made, lambda i: self.leave(i, out, outs))
         self.b.ret(out)
         self.b.position_at_end(self.no)
@@ -154,9 +155,8 @@ class _Entry:
     def accept(self, x: ir.Value, k: ir.Value) -> None:
         """Compare an argument with the record at the cursor; its data become number k."""
         p = self.b.load(self.cursor)
-        rank, descr, flags, array_type, scalar_type, how = (self.at(p, 8 * i) for i in range(_RECORD))
+        rank, descr, flags, array_type, scalar_type, how, size = (self.at(p, 8 * i) for i in range(_RECORD))
         wanted = self.b.add(p, word(8 * _RECORD))
-        self.set_item(self.objects, k, x)
         array, scalar, done = (self.b.append_basic_block(name) for name in ("array", "scalar", "done"))
         kind = self.at(x, _TYPE)
         self.b.cbranch(self.equal(kind, array_type), array, scalar)
@@ -175,6 +175,7 @@ class _Entry:
         self.when(self.b.icmp_signed("!=", how, word(entry.VALUE)), lambda: self.ask(x, k, how))
         self.b.branch(done)
         self.b.position_at_end(done)
+        self.set_item(self.ends, k, self.b.add(self.item(self.data, k), size))
         self.b.store(self.b.add(wanted, self.scaled(rank)), self.cursor)
 
     def ask(self, x: ir.Value, k: ir.Value, how: ir.Value) -> None:
@@ -195,20 +196,15 @@ class _Entry:
         self.when(self.equal(how, word(entry.INT)), number)
 
     def own(self, k: ir.Value, count: ir.Value) -> None:
-        """The memory of array k is that of no other argument."""
-        mine = self.item(self.objects, k)
+        """No other argument lies where array k does."""
+        begin, end = self.item(self.data, k), self.item(self.ends, k)
 
-        def differ(j: ir.Value) -> None:
-            other = self.item(self.objects, j)
+        def apart(j: ir.Value) -> None:
+            before = self.b.icmp_unsigned("<=", self.item(self.ends, j), begin)
+            after = self.b.icmp_unsigned("<=", end, self.item(self.data, j))
+            self.require(self.b.or_(self.b.or_(before, after), self.equal(j, k)))
 
-            def another() -> None:
-                self.require(self.b.icmp_signed("!=", other, mine))
-                is_array = self.equal(self.at(other, _TYPE), self.head["ndarray"])
-                self.when(is_array, lambda: self.require(self.b.icmp_signed("!=", self.at(other, _BASE), mine)))
-
-            self.when(self.b.icmp_signed("!=", j, k), another)
-
-        each(self.b, count, differ)
+        each(self.b, count, apart)
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -249,8 +245,24 @@ class _Entry:
 
         self.when(self.b.icmp_signed("!=", self.item(self.scalars, k), word(0)), convert)
 
-    def compute(self, workspace: ir.Value) -> None:
-        """Run the code, without the lock on the interpreter if the plan says so."""
+    def resume(self, state: ir.Value, out: ir.Value) -> None:
+        """Take the lock again. The code may have ended early, since the handler of a signal has raised."""
+        self.call("PyEval_RestoreThread", [self.b.load(state)])
+        ended, fine = self.b.append_basic_block("ended"), self.b.append_basic_block("fine")
+        self.b.cbranch(self.equal(self.call("PyErr_Occurred", []), word(0)), fine, ended)
+        self.b.position_at_end(ended)
+        self.call("Py_DecRef", [out])
+        self.b.ret(word(0))
+        self.b.position_at_end(fine)
+
+    def drop(self, out: ir.Value) -> None:
+        """The code has met what it cannot compute."""
+        self.call("Py_DecRef", [out])
+        self.b.branch(self.no)
+        self.b.position_at_end(self.b.append_basic_block("unreached"))
+
+    def compute(self, workspace: ir.Value, alone: ir.Value, out: ir.Value) -> None:
+        """Run the code, without the lock on the interpreter if the plan says so. Alone: nobody else looks at the workspace."""
         code, release = self.head["code"], self.b.icmp_signed("!=", self.head["release"], word(0))
         state = self.b.alloca(I64)
 
@@ -258,6 +270,8 @@ class _Entry:
             self.when(release, lambda: self.b.store(self.call("PyEval_SaveThread", []), state))
             kind = ir.FunctionType(ir.VoidType(), [I64] * 4).as_pointer()
             self.b.call(self.b.inttoptr(code, kind), [self.data, self.head["sizes"], self.head["literals"], workspace])
-            self.when(release, lambda: self.call("PyEval_RestoreThread", [self.b.load(state)]))
+            self.when(release, lambda: self.resume(state, out))
+            noted = self.b.icmp_signed("!=", self.item(workspace, word(0)), word(0))
+            self.when(self.b.and_(alone, noted), lambda: self.drop(out))
 
         self.when(self.b.icmp_signed("!=", code, word(0)), run)

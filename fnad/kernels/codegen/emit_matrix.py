@@ -15,7 +15,8 @@ from fnad.kernels.codegen.counting import I64, each, steps, word
 from fnad.kernels.codegen.llvm_expr import TYPES
 
 _DEPTH = 256  # terms summed at a time
-_LINE = 960  # about how many bytes of a row of B are packed at a time
+_LINE = 768  # about how many bytes of a row of B are packed at a time
+_SMALL = 1 << 14  # bytes of packed B that are taken from the stack
 _FEW = 32  # rows up to which B is read where it lies, if it can be
 
 
@@ -36,11 +37,22 @@ def tile_for(features: str) -> Tile:
 
 
 def print_gemm(name: str, code: str, tile: Tile) -> str:
-    """A module with the function `(m, n, k, a, row, column, b, row, column, c, row)`: addresses, and strides in entries."""
+    """A module with the function `(m, n, k, a, row, column, b, row, column, c, row, after, context)`: addresses, and strides in entries.
+
+    If `after` is not 0, `after(context, row, end, column, end)` is called for each piece of C when it is done.
+    """
     module = ir.Module(name)
     _Product(module, name, code, tile).run()
     wide = f' "prefer-vector-width"="{8 * tile.bytes}" "min-legal-vector-width"="{8 * tile.bytes}"'
     return "\n".join(line + wide if line.startswith("define ") else line for line in str(module).splitlines())
+
+
+def call_after(b: ir.IRBuilder, function: ir.Function, *bounds: ir.Value) -> None:
+    """Call what is to follow a piece of a product, if there is something."""
+    after, context = function.args[11:]
+    with b.if_then(b.icmp_signed("!=", after, word(0))):
+        kind = ir.FunctionType(ir.VoidType(), [I64] * 5)
+        b.call(b.inttoptr(after, kind.as_pointer()), [context, *bounds])
 
 
 class _Printer:
@@ -179,7 +191,7 @@ class _Tile(_Printer):
 
 class _Product(_Printer):
     def __init__(self, module: ir.Module, name: str, code: str, tile: Tile) -> None:
-        super().__init__(module, name, 11, code)
+        super().__init__(module, name, 13, code)
         self.rows, self.vectors, self.width = tile.rows, tile.vectors, tile.bytes // self.size
         self.vector = ir.VectorType(self.real, self.width)
         self.panel = self.vectors * self.width  # columns of a tile
@@ -194,20 +206,49 @@ class _Product(_Printer):
 
     def run(self) -> None:
         _, n, k = self.function.args[:3]
-        self.packed_b, self.packed_a = self.room(_DEPTH * self.block), self.room(_DEPTH * self.rows)
+        columns = self.b.mul(self.b.sdiv(self.b.add(n, word(self.panel - 1)), word(self.panel)), word(self.panel))
+        entries = self.b.mul(self.least(k, word(_DEPTH)), self.least(columns, word(self.block)))
+        self.packed_a = self.room(_DEPTH * self.rows)
+        self.packed_b, borrowed = self.borrow(entries)
         self.when(self.b.icmp_signed("<=", k, word(0)), self.clear)
         steps(self.b, word(0), n, word(self.block), lambda j: steps(self.b, word(0), k, word(_DEPTH), lambda p: self.part(j, p)))
+        self.when(self.b.icmp_signed("!=", borrowed, word(0)), lambda: self.b.call(self.c_function("free", ir.VoidType()), [borrowed]))
         self.finish()
+
+    def borrow(self, entries: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The address of memory for packed entries, and what is to be freed: threads may have a stack that is smaller than a block of B."""
+        place, borrowed = self.entry.alloca(I64), self.entry.alloca(I64)
+        self.b.store(self.room(_SMALL // self.size), place)
+        self.b.store(word(0), borrowed)
+
+        def get() -> None:
+            found = self.b.call(self.c_function("malloc", I64), [self.b.add(self.b.mul(entries, word(self.size)), word(63))])
+            self.b.store(found, borrowed)
+            self.b.store(self.b.and_(self.b.add(found, word(63)), word(-64)), place)
+            self.when(self.b.icmp_signed("==", found, word(0)), on_the_stack)
+
+        def on_the_stack() -> None:
+            made = self.b.alloca(self.real, _DEPTH * self.block)
+            made.align = 64
+            self.b.store(self.b.ptrtoint(made, I64), place)
+
+        self.when(self.b.icmp_signed(">", self.b.mul(entries, word(self.size)), word(_SMALL)), get)
+        return self.b.load(place), self.b.load(borrowed)
+
+    def c_function(self, name: str, result: ir.Type) -> ir.Function:
+        module = self.function.module
+        return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, [I64]), name)
 
     def clear(self) -> None:
         m, n, *_ = self.function.args
-        c, row = self.function.args[9:]
+        c, row = self.function.args[9:11]
         zero = ir.Constant(self.real, 0.0)
         each(self.b, m, lambda i: each(self.b, n, lambda j: self.store(zero, self.at(c, (i, row), j))))
+        call_after(self.b, self.function, word(0), m, word(0), n)
 
     def part(self, j: ir.Value, p: ir.Value) -> None:
         """What some columns of B, and some of its rows, contribute."""
-        m, n, k, a, a_row, a_column, b, b_row, b_column, c, c_row = self.function.args
+        m, n, k, a, a_row, a_column, b, b_row, b_column, c, c_row, *_ = self.function.args
         columns, depth = self.least(word(self.block), self.b.sub(n, j)), self.least(word(_DEPTH), self.b.sub(k, p))
         here = self.at(b, (p, b_row), (j, b_column))
         in_order = self.b.icmp_signed("==", b_column, word(1))
@@ -216,6 +257,7 @@ class _Product(_Printer):
         self.when(self.b.not_(direct), lambda: self.pack_b(here, columns, depth))
         fresh = self.b.zext(self.b.icmp_signed("==", p, word(0)), I64)
         streams = self.b.icmp_signed("==", a_column, word(1))
+        last = self.b.icmp_signed("==", self.b.add(p, depth), k)
 
         def block(i: ir.Value, rows: int) -> None:
             start = self.at(a, (i, a_row), (p, a_column))
@@ -235,6 +277,8 @@ class _Product(_Printer):
                 self.tile(rows, rest, depth, (*left, *right, self.at(c, (i, c_row), self.b.add(j, first)), c_row), fresh)
 
             steps(self.b, word(0), columns, word(self.panel), columns_from)
+            ends = self.b.add(i, word(rows)), self.b.add(j, columns)
+            self.when(last, lambda: call_after(self.b, self.function, i, ends[0], j, ends[1]))
 
         done = word(0)
         for rows in self.counts:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -38,7 +39,7 @@ class Input(NamedTuple):
     dtype: np.dtype[Any]
     weak: bool = False
     given: bool = False
-    """Whether its memory is written to: it must be the array's own, and that of no other argument."""
+    """Whether its memory is written to: it must be the array's own, and no other argument may lie there, however it came to."""
 
 
 class Output(NamedTuple):
@@ -79,7 +80,8 @@ def entry(inputs: Sequence[Input], constants: tuple[Any, ...], outputs: Sequence
     for x in wanted:
         scalar, how = _PYTHON[x.dtype.kind] if x.weak else (x.dtype.type, VALUE)
         kinds = (0 if x.weak else id(np.ndarray), 0 if x.shape else id(scalar), how)
-        words += [len(x.shape), id(x.dtype), OWN if x.given else WANTED, *kinds, *x.shape]
+        size = math.prod(x.shape) * x.dtype.itemsize
+        words += [len(x.shape), id(x.dtype), OWN if x.given else WANTED, *kinds, size, *x.shape]
     for out in outputs:
         words += [len(out.shape), id(out.dtype), out.kind, out.position, *out.shape]
     return _builtin(np.array(words, np.int64), (constants, [x.dtype for x in wanted], [x.dtype for x in outputs]))

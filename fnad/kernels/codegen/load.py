@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import hashlib
 import importlib
 import itertools
@@ -35,6 +37,8 @@ def native(name: str, text: str, program: Any) -> int:
                 _register_lapack(kernel)
             if "host" in text:
                 name_callback()
+            if "signals" in text:
+                _register_pause()
             if "parts" in text:
                 _threads.threads()
             before = statistics["compiled"]
@@ -81,6 +85,26 @@ def _register_lapack(kernel: str) -> None:
     products.register_lapack(printer.ROUTINES[name], code)
     symbol = f"fnad_{kernel}"
     _llvm.name_symbol(symbol, machine(symbol, "", lambda: str(printer.print_lapack(symbol, name, code))))
+
+
+_PYTHON_API = ("PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyEval_SaveThread", "PyEval_RestoreThread")
+
+
+def _to_python(name: str, printer: str) -> int:
+    """The address of a function of `emit_pause`."""
+    for function in _PYTHON_API:
+        _llvm.name_symbol(function, ctypes.cast(getattr(ctypes.pythonapi, function), ctypes.c_void_p).value or 0)
+    return machine(name, "", lambda: str(getattr(importlib.import_module("fnad.kernels.codegen.emit_pause"), printer)(name)))
+
+
+def _register_pause() -> None:
+    _llvm.name_symbol("fnad_pause", _to_python("fnad_pause", "print_pause"))
+
+
+@functools.cache
+def step() -> Any:
+    """A function `(code, arrays, sizes, literals, work)` that runs a part of a program; what a signal's handler raises, it raises."""
+    return ctypes.PYFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)(_to_python("fnad_step", "print_step"))
 
 
 def _register_product(code: str) -> None:

@@ -182,3 +182,5 @@ class Printer:
             zeros = [f"({x} == 0){at}" for x, at, wins in ((a, "[:, :, None]", g.guard[0]), (b, "[None]", g.guard[1])) if wins]
             self.put(depth + 1, f"if np.isnan({out}).any():")
             self.put(depth + 2, f"{out}[:] = np.where({' | '.join(zeros)}, 0, {a}[:, :, None] * {b}[None]).sum(1)")
+        if g.after:
+            self.node(g.after, depth)

@@ -35,7 +35,7 @@ class Pattern(NamedTuple):
 
 
 def patterns(program: Any) -> dict[int, Pattern]:
-    """What nodes (by position) have a twin, and their patterns. A call of Python may end the whole program: it stays there."""
+    """What nodes (by position) have a twin, and their patterns. What may end the whole program stays there."""
     registers: dict[Any, int] = {}  # how many nodes use each
     for used in program.touched:
         for r in used:
@@ -49,7 +49,7 @@ def patterns(program: Any) -> dict[int, Pattern]:
     }
     alike: dict[str, list[int]] = {}
     for k, p in found.items():
-        if "host " not in p.key:
+        if "host " not in p.key and "signals" not in p.key:
             alike.setdefault(p.key, []).append(k)
     worth = {key: len(key) + _BESIDES[type(program.nodes[nodes[0]]).__name__] for key, nodes in alike.items()}
     many = {key for key, nodes in alike.items() if len(nodes) > 1 and len(nodes) * worth[key] > _WORTH}

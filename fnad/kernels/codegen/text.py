@@ -37,10 +37,16 @@ def describe_node(program: Any, node: Any) -> str:
 def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
     kind = type(node).__name__
     if kind == "Loop":
-        _body(program, f"{pad}for {','.join(program.variables(node))} < {show(node.size)}:{_parts(program, node)}", node.body, pad, lines)
+        _body(
+            program,
+            f"{pad}for {','.join(program.variables(node))} < {show(node.size)}:{_parts(program, node)}{_pause(node)}",
+            node.body,
+            pad,
+            lines,
+        )
     elif kind == "While":
         _body(program, f"{pad}test:", node.bodies[0], pad, lines)
-        _body(program, f"{pad}while {access(program, node.going, ())}:", node.bodies[1], pad, lines)
+        _body(program, f"{pad}while {access(program, node.going, ())}:{_pause(node)}", node.bodies[1], pad, lines)
     elif kind == "Branch":
         for k, body in enumerate(node.bodies):
             _body(program, f"{pad}if {access(program, node.chosen, ())} is {k}:", body, pad, lines)
@@ -62,7 +68,11 @@ def _node(program: Any, node: Any, pad: str, lines: list[str]) -> None:
         (left, lt, lb), (right, rt, rb) = node.left, node.right
         numbers = ",".join(show(n) for n in node.numbers)
         operands = f"{whole(left)}{'.T' * lt}{'*' * lb} {whole(right)}{'.T' * rt}{'*' * rb}"
-        lines.append(f"{pad}{whole(node.out)} = gemm:{node.out.code} {operands} {numbers} {node.batch == 1} {node.guard}{_blocks(node)}")
+        way = f"{node.batch == 1} {node.guard}{' columns' * node.by_columns}{_parts(program, node)}"
+        lines.append(f"{pad}{whole(node.out)} = gemm:{node.out.code} {operands} {numbers} {way}")
+        if node.after:
+            lines.append(f"{pad}after each piece:")
+            _node(program, node.after, f"{pad}  ", lines)
 
 
 def _body(program: Any, head: str, nodes: Any, pad: str, lines: list[str]) -> None:
@@ -75,18 +85,18 @@ def whole(buffer: Any) -> str:
     return str(buffer.root.name) if buffer.shift is None else f"{buffer.root.name}+{show(buffer.shift)}"
 
 
-def _blocks(gemm: Any) -> str:
-    return "" if gemm.parts is None else f"  # {'columns ' * gemm.by_columns}in parts of {show(gemm.parts.size)}"
-
-
-def _parts(program: Any, loop: Any) -> str:
-    if loop.parts is None:
+def _parts(program: Any, node: Any) -> str:
+    if node.parts is None:
         return ""
     copies = []
-    for b, how in loop.parts.private.items():
+    for b, how in node.parts.private.items():
         own = f" {show(program.entries(b))} entries at {show(b.offset)} + part*{show(b.spacing)}" if b.spacing is not None else ""
         copies.append(f"{b.name} {how}{own}")
-    return f"  # in parts of {show(loop.parts.size)}; private {', '.join(copies)}"
+    return f"  # in parts of {show(node.parts.size)}; private {', '.join(copies)}"
+
+
+def _pause(node: Any) -> str:
+    return "" if node.pause is None else f"  # looks for signals every {show(node.pause)}"
 
 
 def access(program: Any, buffer: Any, index: Any) -> str:

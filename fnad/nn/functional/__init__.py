@@ -2,9 +2,12 @@
 
 They take arrays and tracers alike, keep float32 and change nothing in place: `F.relu(x)`, `F.softmax(x, -1)`.
 Files are by subject: `activations`, `rectifiers` and `gates` are nonlinearities; `linear`, `convolution`, `normalization`,
-`dropout`, `recurrent`, `attention` what layers do; `pooling` and `images` windows and grids; the others losses.
+`dropout`, `recurrent`, `attention` what layers do; `pooling`, `adaptive`, `images` and `sampling` windows and grids; the others losses.
 """
 
+from typing import NoReturn as _NoReturn
+
+from fnad.core import hints as _hints
 from fnad.nn.functional.activations import gelu as gelu
 from fnad.nn.functional.activations import log_softmax as log_softmax
 from fnad.nn.functional.activations import logsumexp as logsumexp
@@ -14,6 +17,12 @@ from fnad.nn.functional.activations import silu as silu
 from fnad.nn.functional.activations import softmax as softmax
 from fnad.nn.functional.activations import softplus as softplus
 from fnad.nn.functional.activations import tanh as tanh
+from fnad.nn.functional.adaptive import adaptive_avg_pool1d as adaptive_avg_pool1d
+from fnad.nn.functional.adaptive import adaptive_avg_pool2d as adaptive_avg_pool2d
+from fnad.nn.functional.adaptive import adaptive_avg_pool3d as adaptive_avg_pool3d
+from fnad.nn.functional.adaptive import adaptive_max_pool1d as adaptive_max_pool1d
+from fnad.nn.functional.adaptive import adaptive_max_pool2d as adaptive_max_pool2d
+from fnad.nn.functional.adaptive import adaptive_max_pool3d as adaptive_max_pool3d
 from fnad.nn.functional.attention import multi_head_attention_forward as multi_head_attention_forward
 from fnad.nn.functional.attention import rotary_embedding as rotary_embedding
 from fnad.nn.functional.attention import scaled_dot_product_attention as scaled_dot_product_attention
@@ -47,6 +56,7 @@ from fnad.nn.functional.images import pixel_shuffle as pixel_shuffle
 from fnad.nn.functional.images import pixel_unshuffle as pixel_unshuffle
 from fnad.nn.functional.linear import bilinear as bilinear
 from fnad.nn.functional.linear import embedding as embedding
+from fnad.nn.functional.linear import embedding_bag as embedding_bag
 from fnad.nn.functional.linear import linear as linear
 from fnad.nn.functional.linear import one_hot as one_hot
 from fnad.nn.functional.losses import cross_entropy as cross_entropy
@@ -70,12 +80,6 @@ from fnad.nn.functional.normalization import layer_norm as layer_norm
 from fnad.nn.functional.normalization import local_response_norm as local_response_norm
 from fnad.nn.functional.normalization import normalize as normalize
 from fnad.nn.functional.normalization import rms_norm as rms_norm
-from fnad.nn.functional.pooling import adaptive_avg_pool1d as adaptive_avg_pool1d
-from fnad.nn.functional.pooling import adaptive_avg_pool2d as adaptive_avg_pool2d
-from fnad.nn.functional.pooling import adaptive_avg_pool3d as adaptive_avg_pool3d
-from fnad.nn.functional.pooling import adaptive_max_pool1d as adaptive_max_pool1d
-from fnad.nn.functional.pooling import adaptive_max_pool2d as adaptive_max_pool2d
-from fnad.nn.functional.pooling import adaptive_max_pool3d as adaptive_max_pool3d
 from fnad.nn.functional.pooling import avg_pool1d as avg_pool1d
 from fnad.nn.functional.pooling import avg_pool2d as avg_pool2d
 from fnad.nn.functional.pooling import avg_pool3d as avg_pool3d
@@ -85,6 +89,9 @@ from fnad.nn.functional.pooling import lp_pool3d as lp_pool3d
 from fnad.nn.functional.pooling import max_pool1d as max_pool1d
 from fnad.nn.functional.pooling import max_pool2d as max_pool2d
 from fnad.nn.functional.pooling import max_pool3d as max_pool3d
+from fnad.nn.functional.pooling import max_unpool1d as max_unpool1d
+from fnad.nn.functional.pooling import max_unpool2d as max_unpool2d
+from fnad.nn.functional.pooling import max_unpool3d as max_unpool3d
 from fnad.nn.functional.probabilities import binary_cross_entropy as binary_cross_entropy
 from fnad.nn.functional.probabilities import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from fnad.nn.functional.probabilities import kl_div as kl_div
@@ -114,3 +121,11 @@ from fnad.nn.functional.regression import l1_loss as l1_loss
 from fnad.nn.functional.regression import mse_loss as mse_loss
 from fnad.nn.functional.regression import poisson_nll_loss as poisson_nll_loss
 from fnad.nn.functional.regression import smooth_l1_loss as smooth_l1_loss
+from fnad.nn.functional.sampling import affine_grid as affine_grid
+from fnad.nn.functional.sampling import grid_sample as grid_sample
+
+
+def __getattr__(name: str) -> _NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _hints.missing_in(__name__, name, globals(), {})

@@ -12,6 +12,7 @@ from fnad.core.tracer import Tracer
 from fnad.errors import DTypeError, ShapeError
 from fnad.nn.functional._arguments import array, check_reduction, floating
 from fnad.primitives.indexing import gather
+from fnad.primitives.shape import stop
 from fnad.typing import Array, ArrayLike
 
 _NEVER = -1e30  # the logarithm of 0, but with slopes
@@ -25,6 +26,8 @@ def ctc_loss(
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
+    *,
+    after_softmax: bool = False,
 ) -> Array:
     """-log of the probability of all alignments of labels and time steps: labels in order, repeated or with blanks between.
 
@@ -36,6 +39,7 @@ def ctc_loss(
         blank: The class of the blank.
         reduction: "none", "sum", or "mean": each loss over the number of its labels, then the mean.
         zero_infinity: Whether a loss for which there are too few times counts as 0, with gradient 0, in place of infinity.
+        after_softmax: Whether the gradient is that by the logits in front of a `log_softmax`, as PyTorch gives it for `log_probs`.
 
     Returns:
         The loss in the dtype of `log_probs`.
@@ -43,8 +47,8 @@ def ctc_loss(
     Raises:
         ShapeError, DTypeError, ArgumentError: arguments do not fit, or an option is outside its range.
 
-    Differences from PyTorch: the gradient is that by `log_probs` themselves; PyTorch returns that by the logits before a
-    `log_softmax`, which gives the same behind one.
+    Differences from PyTorch: the gradient is that by `log_probs` themselves, unless `after_softmax` asks for PyTorch's. Behind a
+    `log_softmax` both give the same.
 
     Example:
         >>> import numpy as np
@@ -71,6 +75,10 @@ def ctc_loss(
             got={"log_probs": aval_of(x), "targets": aval_of(y), "input_lengths": aval_of(times), "target_lengths": aval_of(lengths)},
         )
     losses = -_log_likelihood(x, y, times, lengths, blank)
+    if after_softmax:  # nothing is added but exp(x) to the slope, which log_softmax takes away again
+        seen = np.less(np.arange(shape_of(x)[0])[:, None], times)
+        mass = np.sum(np.where(seen[..., None], np.exp(x), x.dtype.type(0)), axis=(0, 2))
+        losses = losses + (mass - stop(mass))
     hopeless = np.greater(losses, -0.5 * _NEVER)
     losses = np.where(hopeless, x.dtype.type(0 if zero_infinity else np.inf), losses)
     if reduction == "none":

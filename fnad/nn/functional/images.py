@@ -11,7 +11,7 @@ import numpy as np
 from fnad.core.aval import aval_of, shape_of
 from fnad.errors import ArgumentError, ShapeError, UnsupportedError
 from fnad.nn.functional._arguments import array, floating
-from fnad.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from fnad.nn.functional.adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from fnad.primitives.indexing import gather
 from fnad.typing import Array, ArrayLike
 
@@ -238,7 +238,7 @@ def _resampled(x: Any, axis: int, new: int, scale: float | None, align_corners: 
         place = place if taps == 4 else np.maximum(place, 0.0)
     low = np.floor(place).astype(np.int64)
     t = place - low
-    weights = [1 - t, t] if taps == 2 else _cubic(t)
+    weights = [1 - t, t] if taps == 2 else cubic_weights(t)
     first = 0 if taps == 2 else -1
     shape = (-1, *(1,) * (len(shape_of(x)) - axis - 1))
     total: Any = None
@@ -248,7 +248,7 @@ def _resampled(x: Any, axis: int, new: int, scale: float | None, align_corners: 
     return total
 
 
-def _cubic(t: Any, a: float = -0.75) -> list[Any]:
+def cubic_weights(t: Any, a: float = -0.75) -> list[Any]:
     """Weights of four neighbours: Keys, Cubic Convolution Interpolation for Digital Image Processing, 1981."""
     near = [((a + 2) * s - (a + 3)) * s * s + 1 for s in (t, 1 - t)]
     far = [((s - 5) * s + 8) * a * s - 4 * a for s in (1 + t, 2 - t)]

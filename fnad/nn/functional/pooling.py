@@ -1,4 +1,4 @@
-"""Pooling: one number per window of the last axes."""
+"""Pooling: one number per window of the last axes; and the way back from the largest entries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from fnad.core.aval import aval_of, shape_of
 from fnad.errors import ArgumentError, DTypeError, ShapeError
 from fnad.nn.functional._arguments import array, floating, steps
-from fnad.primitives.indexing import gather
-from fnad.primitives.pool import lowest, max_pool
+from fnad.numpy.at import at
+from fnad.primitives.pool import max_pool
 from fnad.primitives.windows import Padding, Steps, pad_edges, span, unfold, window_counts
 from fnad.typing import Array, ArrayLike
 
@@ -19,8 +19,9 @@ Sizes = int | tuple[int, ...]
 
 
 def max_pool1d(
-    input: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Array:
+    input: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
     """The largest entry of each window of the last axis: (..., w) -> (..., ow). As `max_pool2d` with one axis.
 
     Example:
@@ -31,12 +32,13 @@ def max_pool1d(
 
     Reference: `torch.nn.functional.max_pool1d`.
     """
-    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool2d(
-    input: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Array:
+    input: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
     """The largest entry of each window of the last two axes.
 
     (..., h, w) -> (..., oh, ow); oh = (h + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1
@@ -48,9 +50,12 @@ def max_pool2d(
         padding: Width of the border of -inf; at most half of `kernel_size`.
         dilation: Step between the entries of a window.
         ceil_mode: Whether the last windows may reach over the border.
+        return_indices: Whether it is also told where the largest entries were: int64 positions in the flattened last axes of the
+            input, as `max_unpool2d` takes them.
 
     Returns:
-        An array of the input's dtype. Of several largest entries the first one gets the gradient; nan wins.
+        An array of the input's dtype; with `return_indices`, a pair of it and the positions. Of several largest entries the first one
+        gets the gradient; nan wins.
 
     Raises:
         ShapeError: a window is larger than the padded input.
@@ -68,12 +73,13 @@ def max_pool2d(
 
     Reference: `torch.nn.functional.max_pool2d` (`np.max` of the windows would share the gradient among ties).
     """
-    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def max_pool3d(
-    input: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Array:
+    input: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
     """The largest entry of each window of the last three axes: (..., d, h, w) -> (..., od, oh, ow). As `max_pool2d`.
 
     Example:
@@ -84,32 +90,131 @@ def max_pool3d(
 
     Reference: `torch.nn.functional.max_pool3d`.
     """
-    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def _max_pool(name: str, rank: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Array:
+def _max_pool(
+    name: str, rank: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool
+) -> Any:
     x = array(input)
     if x.dtype.kind not in "fiu":
         raise DTypeError(f"{name} takes real numbers", got={"input": aval_of(x)})
     kernel, strides, border, gaps = _pooling(name, rank, x, kernel_size, stride, padding, dilation, ceil_mode)
-    x = _largest(x, kernel[-2:], strides[-2:], border[-2:], gaps[-2:])
-    if rank < 3:
-        return x
-    # The windows of the first axis last: among the largest ones, the first of the first plane still wins.
-    *lead, depth, high, wide = shape_of(x)
-    x = _largest(np.reshape(x, (*lead, depth, high * wide)), (kernel[0], 1), (strides[0], 1), (border[0], (0, 0)), (gaps[0], 1))
-    return np.reshape(x, (*lead, shape_of(x)[-2], high, wide))
+    out, place = largest(x, kernel[-2:], strides[-2:], border[-2:], gaps[-2:], indices)
+    if rank == 3:
+        # The windows of the first axis last: among the largest ones, the first of the first plane still wins.
+        *lead, depth, high, wide = shape_of(out)
+        planes = np.reshape(out, (*lead, depth, high * wide))
+        out, where = largest(planes, (kernel[0], 1), (strides[0], 1), (border[0], (0, 0)), (gaps[0], 1), indices)
+        shape = (*lead, shape_of(out)[-2], high, wide)
+        if place is not None and where is not None:
+            plane = where // (high * wide)
+            inner = np.take_along_axis(np.reshape(place, shape_of(planes)), plane, -2)
+            place = np.reshape(plane * math.prod(shape_of(x)[-2:]) + inner, shape)
+        out = np.reshape(out, shape)
+    return (out, place) if indices else out
 
 
-def _largest(x: Any, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps) -> Any:
-    """The largest entries of windows over one or two axes."""
-    if len(kernel) == 2:
-        return max_pool(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)[0]
-    *lead, n = shape_of(x)
-    out = max_pool(
-        np.reshape(x, (*lead, 1, n)), kernel=(1, *kernel), stride=(1, *stride), padding=((0, 0), *padding), dilation=(1, *dilation)
-    )[0]
-    return np.reshape(out, (*lead, shape_of(out)[-1]))
+def largest(x: Any, kernel: Steps, stride: Steps, padding: Padding, dilation: Steps, indices: bool = False) -> tuple[Any, Any]:
+    """The largest entries of windows over one or two axes, and where in the flattened axes they are, if that is asked for."""
+    if len(kernel) == 1:
+        *lead, n = shape_of(x)
+        out, place = largest(np.reshape(x, (*lead, 1, n)), (1, *kernel), (1, *stride), ((0, 0), *padding), (1, *dilation), indices)
+        shape = (*lead, shape_of(out)[-1])
+        return np.reshape(out, shape), None if place is None else np.reshape(place, shape)
+    out, winner = max_pool(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
+    if not indices:
+        return out, None
+    number = winner.astype(np.int64)
+    high, wide = shape_of(out)[-2:]
+    row = number // kernel[1] * dilation[0] + (np.arange(high) * stride[0] - padding[0][0])[:, None]
+    column = number % kernel[1] * dilation[1] + (np.arange(wide) * stride[1] - padding[1][0])
+    return out, row * shape_of(x)[-1] + column
+
+
+def max_unpool1d(
+    input: ArrayLike, indices: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, output_size: Any = None
+) -> Array:
+    """Entries put where `max_pool1d` found them: (..., ow) -> (..., w). As `max_unpool2d` with one axis.
+
+    Example:
+        >>> import numpy as np
+        >>> from fnad.nn import functional as F
+        >>> F.max_unpool1d(np.array([5.0, 7.0]), np.array([1, 2]), 2)
+        array([0., 5., 7., 0.])
+
+    Reference: `torch.nn.functional.max_unpool1d`.
+    """
+    return _max_unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: ArrayLike, indices: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, output_size: Any = None
+) -> Array:
+    """Entries put where `max_pool2d` found them, and zeros elsewhere: (..., oh, ow) -> (..., h, w).
+
+    Args:
+        input: What `max_pool2d` gave, or another array of its shape.
+        indices: What it gave with `return_indices`.
+        kernel_size: Its option; so the next two.
+        stride: None stands for `kernel_size`.
+        padding: As it was.
+        output_size: The sizes of the last axes; otherwise (oh - 1) stride - 2 padding + kernel_size.
+
+    Returns:
+        An array of the input's dtype. Where several entries have the same place, the last one is there.
+
+    Raises:
+        ShapeError: input and indices differ in shape.
+        ArgumentError: an option does not fit.
+        IndexError: a place lies outside.
+
+    Example:
+        >>> import numpy as np
+        >>> from fnad.nn import functional as F
+        >>> out, where = F.max_pool2d(np.array([[1.0, 3.0], [2.0, 0.0]]), 2, return_indices=True)
+        >>> F.max_unpool2d(out, where, 2)
+        array([[0., 3.],
+               [0., 0.]])
+
+    Reference: `torch.nn.functional.max_unpool2d`.
+    """
+    return _max_unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: ArrayLike, indices: ArrayLike, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, output_size: Any = None
+) -> Array:
+    """Entries put where `max_pool3d` found them: (..., od, oh, ow) -> (..., d, h, w). As `max_unpool2d`.
+
+    Example:
+        >>> import numpy as np
+        >>> from fnad.nn import functional as F
+        >>> F.max_unpool3d(np.full((1, 1, 1), 5.0), np.full((1, 1, 1), 7), 2).ravel()
+        array([0., 0., 0., 0., 0., 0., 0., 5.])
+
+    Reference: `torch.nn.functional.max_unpool3d`.
+    """
+    return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def _max_unpool(name: str, rank: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Array:
+    x, where = array(input), array(indices)
+    if shape_of(x) != shape_of(where) or len(shape_of(x)) < rank or where.dtype.kind not in "iu":
+        raise ShapeError(f"{name}: one integer for each entry of the input", got={"input": aval_of(x), "indices": aval_of(where)})
+    kernel, edge = steps(kernel_size, "kernel_size", 1, rank), steps(padding, "padding", 0, rank)
+    strides = kernel if stride is None else steps(stride, "stride", 1, rank)
+    *lead, sizes = (*shape_of(x)[:-rank], shape_of(x)[-rank:])
+    usual = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(sizes, strides, edge, kernel, strict=True)]
+    wanted = tuple(usual) if output_size is None else tuple(output_size)[-rank:]
+    if len(wanted) != rank or any(abs(n - u) >= s for n, u, s in zip(wanted, usual, strides, strict=True)):
+        raise ArgumentError(
+            f"{name}: output_size differs from the usual size by less than a stride", got={"output_size": output_size, "usual": usual}
+        )
+    rows, n = math.prod(lead), math.prod(wanted)
+    flat, place = (np.reshape(a, (rows, math.prod(sizes))) for a in (x, where))
+    out = at(np.zeros((rows, n), x.dtype))[np.arange(rows)[:, None], place].set(flat)
+    return np.reshape(out, (*lead, *wanted))
 
 
 def avg_pool1d(
@@ -301,151 +406,3 @@ def _lp_pool(name: str, rank: int, input: Any, norm_type: Any, kernel_size: Any,
     total = mean * math.prod(steps(kernel_size, "kernel_size", 1, rank))
     positive = total > 0
     return np.where(positive, np.where(positive, total, 1) ** (1 / norm_type), 0 * total)
-
-
-def adaptive_avg_pool1d(input: ArrayLike, output_size: Sizes | None) -> Array:
-    """Means over parts of the last axis: (..., w) -> (..., output_size). As `adaptive_avg_pool2d` with one axis.
-
-    Example:
-        >>> import numpy as np
-        >>> from fnad.nn import functional as F
-        >>> F.adaptive_avg_pool1d(np.arange(5.0), 2)
-        array([1., 3.])
-
-    Reference: `torch.nn.functional.adaptive_avg_pool1d`.
-    """
-    return _adaptive("adaptive_avg_pool1d", 1, input, output_size, _mean_of_parts)
-
-
-def adaptive_avg_pool2d(input: ArrayLike, output_size: Any) -> Array:
-    """Means over as many parts of the last two axes as are asked for: (..., h, w) -> (..., *output_size).
-
-    Part i of m of an axis of size n goes from floor(i n / m) to ceil((i + 1) n / m).
-
-    Args:
-        input: Real array of at least two axes.
-        output_size: One number, or one each; None stands for the input's size.
-
-    Returns:
-        An array of the input's dtype (float64 for integers).
-
-    Raises:
-        ShapeError: the input has too few axes.
-        ArgumentError: a size is not positive.
-
-    Example:
-        >>> import numpy as np
-        >>> from fnad.nn import functional as F
-        >>> F.adaptive_avg_pool2d(np.arange(12.0).reshape(3, 4), (1, 2))
-        array([[4.5, 6.5]])
-
-    Reference: `torch.nn.functional.adaptive_avg_pool2d`.
-    """
-    return _adaptive("adaptive_avg_pool2d", 2, input, output_size, _mean_of_parts)
-
-
-def adaptive_avg_pool3d(input: ArrayLike, output_size: Any) -> Array:
-    """Means over parts of the last three axes: (..., d, h, w) -> (..., *output_size). As `adaptive_avg_pool2d`.
-
-    Example:
-        >>> import numpy as np
-        >>> from fnad.nn import functional as F
-        >>> F.adaptive_avg_pool3d(np.arange(8.0).reshape(2, 2, 2), 1)
-        array([[[3.5]]])
-
-    Reference: `torch.nn.functional.adaptive_avg_pool3d`.
-    """
-    return _adaptive("adaptive_avg_pool3d", 3, input, output_size, _mean_of_parts)
-
-
-def adaptive_max_pool1d(input: ArrayLike, output_size: Sizes | None) -> Array:
-    """The largest entries of parts of the last axis: (..., w) -> (..., output_size). As `adaptive_max_pool2d` with one axis.
-
-    Example:
-        >>> import numpy as np
-        >>> from fnad.nn import functional as F
-        >>> F.adaptive_max_pool1d(np.arange(5.0), 2)
-        array([2., 4.])
-
-    Reference: `torch.nn.functional.adaptive_max_pool1d`.
-    """
-    return _adaptive("adaptive_max_pool1d", 1, input, output_size, _largest_of_parts)
-
-
-def adaptive_max_pool2d(input: ArrayLike, output_size: Any) -> Array:
-    """The largest entries of as many parts of the last two axes as are asked for: (..., h, w) -> (..., *output_size).
-
-    Args:
-        input: Real array of at least two axes.
-        output_size: One number, or one each; None stands for the input's size. Parts are those of `adaptive_avg_pool2d`.
-
-    Returns:
-        An array of the input's dtype (float64 for integers). Of several largest entries the first one gets the gradient.
-
-    Raises:
-        ShapeError: the input has too few axes.
-        ArgumentError: a size is not positive.
-
-    Example:
-        >>> import numpy as np
-        >>> from fnad.nn import functional as F
-        >>> F.adaptive_max_pool2d(np.arange(12.0).reshape(3, 4), (1, 2))
-        array([[ 9., 11.]])
-
-    Reference: `torch.nn.functional.adaptive_max_pool2d`.
-    """
-    return _adaptive("adaptive_max_pool2d", 2, input, output_size, _largest_of_parts)
-
-
-def adaptive_max_pool3d(input: ArrayLike, output_size: Any) -> Array:
-    """The largest entries of parts of the last three axes: (..., d, h, w) -> (..., *output_size). As `adaptive_max_pool2d`.
-
-    Example:
-        >>> import numpy as np
-        >>> from fnad.nn import functional as F
-        >>> F.adaptive_max_pool3d(np.arange(8.0).reshape(2, 2, 2), 1)
-        array([[[7.]]])
-
-    Reference: `torch.nn.functional.adaptive_max_pool3d`.
-    """
-    return _adaptive("adaptive_max_pool3d", 3, input, output_size, _largest_of_parts)
-
-
-def _adaptive(name: str, rank: int, input: Any, output_size: Any, pool: Any) -> Array:
-    x = floating(input, name)
-    if len(shape_of(x)) < rank:
-        raise ShapeError(f"{name}: the input has an axis for each size", got={"input": aval_of(x), "axes": rank})
-    given = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * rank
-    last = shape_of(x)[-rank:]
-    if len(given) != rank:
-        raise ArgumentError(f"{name}: output_size is one number, or {rank}", got={"output_size": output_size})
-    wanted = steps(tuple(n if m is None else m for n, m in zip(last, given, strict=True)), "output_size", 1, rank)
-    for axis in range(-1, -rank - 1, -1):  # the last axis first: of the largest entries the first one wins
-        if shape_of(x)[axis] != wanted[axis]:
-            x = np.swapaxes(pool(np.swapaxes(x, axis, -1), wanted[axis]), axis, -1)
-    return x
-
-
-def _parts(n: int, m: int) -> tuple[Any, Any]:
-    """Where the m parts of an axis of size n begin and end."""
-    number = np.arange(m)
-    return number * n // m, -(-(number + 1) * n // m)
-
-
-def _mean_of_parts(x: Any, m: int) -> Any:
-    """(..., n) -> (..., m), as a product with the matrix that takes means."""
-    n = shape_of(x)[-1]
-    start, stop = _parts(n, m)
-    inside = (np.arange(n)[:, None] >= start) & (np.arange(n)[:, None] < stop)
-    return np.matmul(x, (inside / (stop - start)).astype(x.dtype))
-
-
-def _largest_of_parts(x: Any, m: int) -> Any:
-    """(..., n) -> (..., m), as windows of the size of the largest part, filled up with -inf."""
-    n = shape_of(x)[-1]
-    start, stop = _parts(n, m)
-    width = int(np.max(stop - start))
-    where = start[:, None] + np.arange(width)
-    padded = np.concatenate([x, np.full((*shape_of(x)[:-1], 1), lowest(x.dtype), x.dtype)], axis=-1)
-    spread = gather(padded, np.where(where < stop[:, None], where, n).reshape(-1), axis=len(shape_of(x)) - 1)
-    return _largest(spread, (width,), (width,), ((0, 0),), (1,))

@@ -172,6 +172,7 @@ def rnn(
     dropout: float = 0.0,
     *,
     key: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
     """Sequences through one or more layers of `rnn_tanh_cell` or `rnn_relu_cell`, each layer forwards or in both directions.
 
@@ -185,6 +186,7 @@ def rnn(
         batch_first: Whether the first axis is that of the examples.
         dropout: How much of the outputs of all layers but the last is dropped.
         key: A key of `fnad.random`, needed with dropout.
+        lengths: How many times of each example count, (n,); outputs behind them are 0. None for all.
 
     Returns:
         The outputs of the last layer for all times, (t, n, directions * h), and the states after, of the shape of `hx`.
@@ -209,7 +211,7 @@ def rnn(
     def step(x: Any, state: Any, w_hh: Any, b_hh: Any) -> Any:
         return (bend(x + linear(state[0], w_hh, b_hh)),)
 
-    out, (h,) = _run("rnn", step, input, (hx,), params, bidirectional, batch_first, dropout, key)
+    out, (h,) = _run("rnn", step, input, (hx,), params, bidirectional, batch_first, dropout, key, lengths)
     return out, h
 
 
@@ -222,6 +224,7 @@ def gru(
     dropout: float = 0.0,
     *,
     key: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
 ) -> tuple[Array, Array]:
     """Sequences through one or more layers of `gru_cell`. Arguments and results are as for `rnn`.
 
@@ -239,7 +242,7 @@ def gru(
     def step(x: Any, state: Any, w_hh: Any, b_hh: Any) -> Any:
         return (_gru(x, state[0], w_hh, b_hh),)
 
-    out, (h,) = _run("gru", step, input, (hx,), params, bidirectional, batch_first, dropout, key)
+    out, (h,) = _run("gru", step, input, (hx,), params, bidirectional, batch_first, dropout, key, lengths)
     return out, h
 
 
@@ -252,6 +255,7 @@ def lstm(
     dropout: float = 0.0,
     *,
     key: ArrayLike | None = None,
+    lengths: ArrayLike | None = None,
 ) -> tuple[Array, tuple[Array, Array]]:
     """Sequences through one or more layers of `lstm_cell`. Arguments and results are as for `rnn`, with states h and memories c.
 
@@ -269,7 +273,7 @@ def lstm(
     def step(x: Any, state: Any, w_hh: Any, b_hh: Any) -> Any:
         return _lstm(x, state[0], state[1], w_hh, b_hh)
 
-    out, (h, c) = _run("lstm", step, input, tuple(hx), params, bidirectional, batch_first, dropout, key)
+    out, (h, c) = _run("lstm", step, input, tuple(hx), params, bidirectional, batch_first, dropout, key, lengths)
     return out, (h, c)
 
 
@@ -283,6 +287,7 @@ def _run(
     batch_first: bool,
     rate: float,
     key: Any,
+    lengths: Any,
 ) -> tuple[Any, tuple[Any, ...]]:
     """All layers; what the weights make of the inputs is one product for all times, before the loop."""
     x, before = floating(input, name), tuple(array(s) for s in states)
@@ -299,6 +304,11 @@ def _run(
             f"{name}: input (t, n, i) or (t, i), states (layers * directions, n, h) and as many sets of weights",
             got={"input": aval_of(input), "states": [aval_of(s) for s in states], "sets of weights": len(params), "directions": directions},
         )
+    inside = None
+    if lengths is not None:
+        if shape_of(lengths) != shape_of(x)[1:2]:
+            raise ShapeError(f"{name}: a length for each example", got={"input": aval_of(x), "lengths": aval_of(lengths)})
+        inside = np.less(np.arange(shape_of(x)[0])[:, None], array(lengths))[..., None]
     if rate and key is None:
         raise ArgumentError(f"{name} needs a key where it drops outputs", got={"dropout": rate}, fix="pass key=fnad.random.key(seed)")
     keys = split(key, layers) if rate else None
@@ -307,7 +317,7 @@ def _run(
         outs = []
         for direction in range(directions):
             k = layer * directions + direction
-            out, end = _layer(name, step, x, tuple(s[k] for s in before), params[k], direction == 1)
+            out, end = _layer(name, step, x, tuple(s[k] for s in before), params[k], direction == 1, inside)
             outs.append(out)
             after.append(end)
         x = np.concatenate(outs, axis=-1) if bidirectional else outs[0]
@@ -319,14 +329,23 @@ def _run(
     return np.swapaxes(x, 0, 1) if batch_first else x, ends
 
 
-def _layer(name: str, step: Callable[..., Any], x: Any, state: tuple[Any, ...], weights: Weights, reverse: bool) -> tuple[Any, Any]:
+def _layer(
+    name: str, step: Callable[..., Any], x: Any, state: tuple[Any, ...], weights: Weights, reverse: bool, inside: Any
+) -> tuple[Any, Any]:
+    """One layer in one direction; where `inside` (t, n, 1) is false the state stays as it is, and the output is 0."""
     if len(weights) not in (2, 4):
         raise ArgumentError(f"{name}: weights are (w_ih, w_hh) or (w_ih, w_hh, b_ih, b_hh)", got={"how many": len(weights)})
     w_ih, w_hh, b_ih, b_hh = (*weights, None, None)[:4]
 
     def body(state: Any, now: Any) -> Any:
-        state = step(now, state, w_hh, b_hh)
-        return state, state[0]
+        new = step(now, state, w_hh, b_hh)
+        return new, new[0]
 
-    end, outs = scan(body, state, linear(x, w_ih, b_ih), reverse=reverse)
+    def masked(state: Any, now: Any) -> Any:
+        inputs, counts = now
+        new = tuple(np.where(counts, a, b) for a, b in zip(step(inputs, state, w_hh, b_hh), state, strict=True))
+        return new, np.where(counts, new[0], new[0].dtype.type(0))
+
+    inputs = linear(x, w_ih, b_ih)
+    end, outs = scan(body, state, inputs, reverse=reverse) if inside is None else scan(masked, state, (inputs, inside), reverse=reverse)
     return outs, end

@@ -4,6 +4,9 @@ A schedule stands in the place of any number of an optimizer, `fnad.optim.adam(l
 counts updates from 0. Where PyTorch steps a scheduler once per epoch, give the lengths in updates. Steps may be traced.
 """
 
+from typing import NoReturn as _NoReturn
+
+from fnad.core import hints as _hints
 from fnad.optim.schedules.base import Schedule as Schedule
 from fnad.optim.schedules.combine import chained_scheduler as chained_scheduler
 from fnad.optim.schedules.combine import lambda_lr as lambda_lr
@@ -27,3 +30,9 @@ from fnad.optim.schedules.decays import warmup_stable_decay as warmup_stable_dec
 from fnad.optim.schedules.plateau import PlateauScheduler as PlateauScheduler
 from fnad.optim.schedules.plateau import PlateauState as PlateauState
 from fnad.optim.schedules.plateau import reduce_lr_on_plateau as reduce_lr_on_plateau
+
+
+def __getattr__(name: str) -> _NoReturn:
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise _hints.missing_in(__name__, name, globals(), {})

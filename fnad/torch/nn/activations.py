@@ -1,11 +1,14 @@
-"""Modules that are one function of one tensor."""
+"""Activations as modules."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from fnad.torch import _creation as creation
 from fnad.torch.nn import functional as F
+from fnad.torch.nn._declare import REQUIRED, Applied, applied
 from fnad.torch.nn.module import Module
+from fnad.torch.nn.parameter import Parameter
 
 
 class ReLU(Module):
@@ -36,57 +39,59 @@ class Tanh(Module):
         return F.tanh(input)
 
 
-class _WithOptions(Module):
-    """A function of `torch.nn.functional` by its name, with the options that its class declares."""
+class PReLU(Module):
+    """max(x, 0) + weight * min(x, 0), with a weight that is trained. Reference: `torch.nn.PReLU`.
 
-    _function = ""
-    _options: dict[str, Any] = {}  # noqa: RUF012
+    Args:
+        num_parameters: One weight, or one per channel (axis 1).
+        init: What it begins with.
+        device: The CPU.
+        dtype: Of the weight.
+    """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        names = list(self._options)
-        kwargs.pop("inplace", None)
-        unknown = set(kwargs) - set(names)
-        if len(args) > len(names) or unknown:
-            raise TypeError(f"{type(self).__name__} takes {', '.join(names) or 'no options'}; got {args}, {kwargs}")
-        for name, value in {**self._options, **dict(zip(names, args, strict=False)), **kwargs}.items():
-            setattr(self, name, value)
+        self.num_parameters, self.init = num_parameters, init
+        self.weight = Parameter(creation.full((num_parameters,), float(init), dtype=dtype))
 
     def forward(self, input: Any) -> Any:
-        return getattr(F, self._function)(input, **{name: getattr(self, name) for name in self._options})
+        return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._options)
+        return f"num_parameters={self.num_parameters}"
 
 
-def _module(name: str, function: str, **options: Any) -> Any:
-    doc = f"`torch.nn.functional.{function}` as a module."
-    return type(name, (_WithOptions,), {"_function": function, "_options": options, "__doc__": doc, "__module__": __name__})
+class RReLU(Applied):
+    """Leaky relu, in training with random slopes. Reference: `torch.nn.RReLU`."""
+
+    _function, _options = "rrelu", {"lower": 1 / 8, "upper": 1 / 3, "inplace": False}
+
+    def forward(self, input: Any) -> Any:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-GELU = _module("GELU", "gelu", approximate="none")
-SiLU = _module("SiLU", "silu")
-Softplus = _module("Softplus", "softplus", beta=1.0, threshold=20.0)
-Softmax = _module("Softmax", "softmax", dim=None)
-LogSoftmax = _module("LogSoftmax", "log_softmax", dim=None)
-LeakyReLU = _module("LeakyReLU", "leaky_relu", negative_slope=0.01)
-ELU = _module("ELU", "elu", alpha=1.0)
-SELU = _module("SELU", "selu")
-CELU = _module("CELU", "celu", alpha=1.0)
-ReLU6 = _module("ReLU6", "relu6")
-Hardtanh = _module("Hardtanh", "hardtanh", min_val=-1.0, max_val=1.0)
-Hardsigmoid = _module("Hardsigmoid", "hardsigmoid")
-Hardswish = _module("Hardswish", "hardswish")
-Mish = _module("Mish", "mish")
-Softsign = _module("Softsign", "softsign")
-LogSigmoid = _module("LogSigmoid", "logsigmoid")
-Tanhshrink = _module("Tanhshrink", "tanhshrink")
-Softshrink = _module("Softshrink", "softshrink", lambd=0.5)
-Hardshrink = _module("Hardshrink", "hardshrink", lambd=0.5)
-GLU = _module("GLU", "glu", dim=-1)
-AdaptiveAvgPool1d = _module("AdaptiveAvgPool1d", "adaptive_avg_pool1d", output_size=1)
-AdaptiveAvgPool2d = _module("AdaptiveAvgPool2d", "adaptive_avg_pool2d", output_size=1)
-AdaptiveMaxPool2d = _module("AdaptiveMaxPool2d", "adaptive_max_pool2d", output_size=1)
-MaxPool1d = _module("MaxPool1d", "max_pool1d", kernel_size=2, stride=None, padding=0, dilation=1)
-AvgPool1d = _module("AvgPool1d", "avg_pool1d", kernel_size=2, stride=None, padding=0)
-PixelShuffle = _module("PixelShuffle", "pixel_shuffle", upscale_factor=2)
+class Softmax2d(Module):
+    """The softmax over the channels (axis -3). Reference: `torch.nn.Softmax2d`."""
+
+    def forward(self, input: Any) -> Any:
+        if input._data.ndim not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input._data.ndim}D instead")
+        return F.softmax(input, -3)
+
+
+GELU = applied("GELU", "gelu", __name__, approximate="none")
+SiLU = applied("SiLU", "silu", __name__, inplace=False)
+Mish = applied("Mish", "mish", __name__, inplace=False)
+Softplus = applied("Softplus", "softplus", __name__, beta=1.0, threshold=20.0)
+Softmax, Softmin = applied("Softmax", "softmax", __name__, dim=None), applied("Softmin", "softmin", __name__, dim=None)
+LogSoftmax = applied("LogSoftmax", "log_softmax", __name__, dim=None)
+LeakyReLU = applied("LeakyReLU", "leaky_relu", __name__, negative_slope=0.01, inplace=False)
+ELU, CELU = (applied(name, name.lower(), __name__, alpha=1.0, inplace=False) for name in ("ELU", "CELU"))
+SELU, ReLU6 = (applied(name, name.lower(), __name__, inplace=False) for name in ("SELU", "ReLU6"))
+Hardtanh = applied("Hardtanh", "hardtanh", __name__, min_val=-1.0, max_val=1.0, inplace=False)
+Hardsigmoid, Hardswish = (applied(name, name.lower(), __name__, inplace=False) for name in ("Hardsigmoid", "Hardswish"))
+Threshold = applied("Threshold", "threshold", __name__, threshold=REQUIRED, value=REQUIRED, inplace=False)
+Softsign, Tanhshrink = applied("Softsign", "softsign", __name__), applied("Tanhshrink", "tanhshrink", __name__)
+LogSigmoid = applied("LogSigmoid", "logsigmoid", __name__)
+Softshrink, Hardshrink = (applied(name, name.lower(), __name__, shown="{lambd}", lambd=0.5) for name in ("Softshrink", "Hardshrink"))
+GLU = applied("GLU", "glu", __name__, dim=-1)

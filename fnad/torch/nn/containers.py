@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -104,6 +105,15 @@ class ModuleList(_Listed):
     def __init__(self, modules: Iterable[Any] | None = None) -> None:
         super().__init__()
         self.extend(() if modules is None else modules)
+
+    def __repr__(self) -> str:
+        lines, number = [], 0
+        for text, equal in itertools.groupby(map(repr, self)):  # equal ones after each other are printed once
+            count = len(list(equal))
+            name = f"({number})" if count == 1 else f"({number}-{number + count - 1})"
+            lines.append(f"{name}: {'' if count == 1 else f'{count} x '}{text}".replace("\n", "\n  "))
+            number += count
+        return "\n  ".join([f"{self._get_name()}(", *lines]) + "\n)" if lines else f"{self._get_name()}()"
 
 
 class ParameterList(_Listed):

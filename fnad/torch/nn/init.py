@@ -8,7 +8,7 @@ from typing import Any
 from fnad.nn import init as pure
 from fnad.nn.init import calculate_gain as calculate_gain
 from fnad.torch._mode import no_grad
-from fnad.torch.nn.functional import draw_key
+from fnad.torch._random import draw_key
 
 
 def _in_place(name: str, keyed: bool = True) -> Callable[..., Any]:

@@ -1,17 +1,16 @@
-"""Layers: modules with weights, and those that only hold options."""
+"""Layers: linear and bilinear maps, tables of vectors, shapes, distances."""
 
 from __future__ import annotations
 
 import math
 from typing import Any
 
-import numpy as np
-
+from fnad.errors import UnsupportedError
 from fnad.torch import _creation as creation
 from fnad.torch._shapes import flatten, unflatten
-from fnad.torch._tensor import make
 from fnad.torch.nn import functional as F
 from fnad.torch.nn import init
+from fnad.torch.nn._declare import applied
 from fnad.torch.nn.module import Module
 from fnad.torch.nn.parameter import Parameter
 
@@ -50,7 +49,7 @@ class Linear(Module):
 
     def reset_parameters(self) -> None:
         """Draw weights and bias anew."""
-        _reset(self.weight, self.bias)
+        reset(self.weight, self.bias)
 
     def forward(self, input: Any) -> Any:
         parameters = self.__dict__["_parameters"]
@@ -60,7 +59,8 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-def _reset(weight: Any, bias: Any) -> None:
+def reset(weight: Any, bias: Any) -> None:
+    """Uniform numbers within 1 / sqrt(fan in)."""
     init.kaiming_uniform_(weight, a=math.sqrt(5))
     if bias is not None:
         fan = weight._data.size // weight._data.shape[0]
@@ -68,130 +68,43 @@ def _reset(weight: Any, bias: Any) -> None:
         init.uniform_(bias, -bound, bound)
 
 
-class _Conv(Module):
-    """Convolution: (n, in_channels, ...) -> (n, out_channels, ...).
+class Bilinear(Module):
+    """sum over i, j of x1[i] weight[k, i, j] x2[j] + bias[k]. Reference: `torch.nn.Bilinear`.
 
     Args:
-        in_channels: Channels of the input.
-        out_channels: Channels of the output.
-        kernel_size: Sizes of the window, or one number for all axes; so the following.
-        stride: Steps of the window.
-        padding: Zeros around the input, or "same" or "valid".
-        dilation: Distance of the window's entries.
-        groups: In how many groups channels are convolved.
+        in1_features: Size of the last axis of the first input.
+        in2_features: Size of the last axis of the second input.
+        out_features: Size of the last axis of the output.
         bias: Whether there is one.
-        padding_mode: "zeros".
         device: The CPU.
         dtype: Of the parameters.
     """
 
-    _axes = 2
-
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
-        bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
+        self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
         super().__init__()
-        if in_channels % groups or out_channels % groups:
-            raise ValueError(f"{'in' if in_channels % groups else 'out'}_channels must be divisible by groups")
-        if padding_mode != "zeros":
-            raise NotImplementedError(f"fnad.torch: padding_mode={padding_mode!r} does not exist here; pad with F.pad first")
-        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size, self.stride, self.dilation = self._each(kernel_size), self._each(stride), self._each(dilation)
-        self.padding = padding if isinstance(padding, str) else self._each(padding)
-        self.weight = Parameter(creation.empty(*self._weight_shape(), dtype=dtype))
-        if bias:
-            self.bias = Parameter(creation.empty(out_channels, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
+        if in1_features <= 0:
+            raise ValueError(f"in1_features must be > 0, but got {in1_features}")
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = Parameter(creation.empty(out_features, in1_features, in2_features, dtype=dtype))
+        self.register_parameter("bias", Parameter(creation.empty(out_features, dtype=dtype)) if bias else None)
         self.reset_parameters()
-
-    def _each(self, x: Any) -> tuple[Any, ...]:
-        return tuple(x) if isinstance(x, tuple | list) else (x,) * self._axes
-
-    def _weight_shape(self) -> tuple[int, ...]:
-        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
 
     def reset_parameters(self) -> None:
         """Draw weights and bias anew."""
-        _reset(self.weight, self.bias)
+        bound = 1 / math.sqrt(self.in1_features)
+        for p in self.parameters():
+            init.uniform_(p, -bound, bound)
 
-    def forward(self, input: Any) -> Any:
-        function = getattr(F, f"conv{self._axes}d")
-        return function(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-
-    def extra_repr(self) -> str:
-        s = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        if self.padding != self._each(0):
-            s += f", padding={self.padding}"
-        if self.dilation != self._each(1):
-            s += f", dilation={self.dilation}"
-        if self.groups != 1:
-            s += f", groups={self.groups}"
-        return s if self.bias is not None else s + ", bias=False"
-
-
-class Conv1d(_Conv):
-    """Along one axis. Reference: `torch.nn.Conv1d`."""
-
-    _axes = 1
-
-
-class Conv2d(_Conv):
-    """Along two axes. Reference: `torch.nn.Conv2d`."""
-
-
-class Conv3d(_Conv):
-    """Along three axes. Reference: `torch.nn.Conv3d`."""
-
-    _axes = 3
-
-
-class ConvTranspose2d(_Conv):
-    """The transpose of a convolution along two axes. Reference: `torch.nn.ConvTranspose2d`."""
-
-    def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
-        groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
-        self.output_padding = self._each(output_padding)
-
-    def _weight_shape(self) -> tuple[int, ...]:
-        return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
-
-    def forward(self, input: Any) -> Any:
-        options = (self.stride, self.padding, self.output_padding, self.groups, self.dilation)
-        return F.conv_transpose2d(input, self.weight, self.bias, *options)
-
-
-class MaxPool2d(Module):
-    """The largest entry of each window. Reference: `torch.nn.MaxPool2d`."""
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1) -> None:
-        super().__init__()
-        self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
-        self.padding, self.dilation = padding, dilation
-
-    def forward(self, input: Any) -> Any:
-        return F.max_pool2d(input, self.kernel_size, self.stride, self.padding, self.dilation)
+    def forward(self, input1: Any, input2: Any) -> Any:
+        return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, ceil_mode=False"
-
-
-class AvgPool2d(Module):
-    """The mean of each window. Reference: `torch.nn.AvgPool2d`."""
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        self.kernel_size, self.stride, self.padding = kernel_size, kernel_size if stride is None else stride, padding
-
-    def forward(self, input: Any) -> Any:
-        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class Flatten(Module):
@@ -218,202 +131,116 @@ class Unflatten(Module):
     def forward(self, input: Any) -> Any:
         return unflatten(input, self.dim, self.unflattened_size)
 
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
-class Dropout(Module):
-    """In training, entries set to 0 with probability p. Reference: `torch.nn.Dropout`."""
 
-    _function = staticmethod(F.dropout)
+CosineSimilarity = applied("CosineSimilarity", "cosine_similarity", __name__, "", dim=1, eps=1e-8)
+PairwiseDistance = applied("PairwiseDistance", "pairwise_distance", __name__, "", p=2.0, eps=1e-6, keepdim=False)
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if not 0 <= p <= 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p, self.inplace = p, inplace
 
-    def forward(self, input: Any) -> Any:
-        return self._function(input, self.p, self.training, self.inplace)
+class _Table(Module):
+    """A table of vectors, and what is done with it; see its subclasses."""
+
+    def _build(self, rows: int, size: int, padding_idx: int | None, sparse: bool, weight: Any, dtype: Any) -> None:
+        if sparse:
+            raise UnsupportedError("fnad.torch: there are no sparse gradients", got={"sparse": True}, fix="leave sparse out")
+        if padding_idx is not None and not -rows <= padding_idx < rows:
+            raise AssertionError("Padding_idx must be within num_embeddings")
+        self.num_embeddings, self.embedding_dim = rows, size
+        self.padding_idx = padding_idx if padding_idx is None or padding_idx >= 0 else rows + padding_idx
+        if weight is not None and list(weight.shape) != [rows, size]:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        self.weight = Parameter(creation.empty(rows, size, dtype=dtype) if weight is None else weight)
+        if weight is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the table anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            self.weight.detach()[self.padding_idx] = 0
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Any:
+        """A table with given vectors, which is not trained if `freeze`."""
+        if embeddings.dim() != 2:
+            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+        module = cls(*embeddings.shape, _weight=embeddings, **options)
+        module.weight.requires_grad = not freeze
+        return module
 
     def extra_repr(self) -> str:
-        return f"p={self.p}, inplace={self.inplace}"
+        shown = (("padding_idx", None), ("max_norm", None), ("norm_type", 2.0), ("scale_grad_by_freq", False))
+        options = "".join(f", {name}={getattr(self, name)}" for name, default in shown if getattr(self, name) != default)
+        return f"{self.num_embeddings}, {self.embedding_dim}{options}"
 
 
-class Dropout2d(Dropout):
-    """In training, whole channels set to 0. Reference: `torch.nn.Dropout2d`."""
-
-    _function = staticmethod(F.dropout2d)
-
-
-class LayerNorm(Module):
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axes. Reference: `torch.nn.LayerNorm`.
-
-    Args:
-        normalized_shape: Sizes of these axes.
-        eps: Keeps from dividing by 0.
-        elementwise_affine: Whether there are weight and bias.
-        bias: Whether there is a bias.
-        device: The CPU.
-        dtype: Of the parameters.
-    """
-
-    def __init__(
-        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True, device: Any = None,
-        dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.register_parameter("weight", Parameter(creation.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
-        self.register_parameter(
-            "bias", Parameter(creation.zeros(self.normalized_shape, dtype=dtype)) if elementwise_affine and bias else None
-        )
-
-    def forward(self, input: Any) -> Any:
-        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
-
-
-class RMSNorm(Module):
-    """x / sqrt(mean of x**2 + eps) * weight over the last axes. Reference: `torch.nn.RMSNorm`.
-
-    Args:
-        normalized_shape: Sizes of these axes.
-        eps: Keeps from dividing by 0; the dtype's own if None.
-        elementwise_affine: Whether there is a weight.
-        device: The CPU.
-        dtype: Of the weight.
-    """
-
-    def __init__(
-        self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__()
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-        self.eps, self.elementwise_affine = eps, elementwise_affine
-        self.register_parameter("weight", Parameter(creation.ones(self.normalized_shape, dtype=dtype)) if elementwise_affine else None)
-
-    def forward(self, input: Any) -> Any:
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-
-
-class GroupNorm(Module):
-    """Groups of channels of each example with mean 0 and variance 1. Reference: `torch.nn.GroupNorm`.
-
-    Args:
-        num_groups: In how many groups the channels are divided.
-        num_channels: Channels (axis 1).
-        eps: Keeps from dividing by 0.
-        affine: Whether there are weight and bias.
-        device: The CPU.
-        dtype: Of the parameters.
-    """
-
-    def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None
-    ) -> None:
-        super().__init__()
-        if num_channels % num_groups:
-            raise ValueError("num_channels must be divisible by num_groups")
-        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self.register_parameter("weight", Parameter(creation.ones(num_channels, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(creation.zeros(num_channels, dtype=dtype)) if affine else None)
-
-    def forward(self, input: Any) -> Any:
-        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
-
-    def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
-
-
-class _BatchNorm(Module):
-    """Each channel with mean 0 and variance 1; running statistics are kept for evaluation.
-
-    Args:
-        num_features: Channels (axis 1).
-        eps: Keeps from dividing by 0.
-        momentum: How much of the running statistics is replaced by each batch; None for the mean of all batches.
-        affine: Whether there are weight and bias.
-        track_running_stats: Whether there are running statistics.
-        device: The CPU.
-        dtype: Of the parameters.
-    """
-
-    _ndims: tuple[int, ...] = ()
-
-    def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True, track_running_stats: bool = True,
-        device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.num_features, self.eps, self.momentum, self.affine = num_features, eps, momentum, affine
-        self.track_running_stats = track_running_stats
-        self.register_parameter("weight", Parameter(creation.ones(num_features, dtype=dtype)) if affine else None)
-        self.register_parameter("bias", Parameter(creation.zeros(num_features, dtype=dtype)) if affine else None)
-        keeps = track_running_stats
-        self.register_buffer("running_mean", creation.zeros(num_features, dtype=dtype) if keeps else None)
-        self.register_buffer("running_var", creation.ones(num_features, dtype=dtype) if keeps else None)
-        self.register_buffer("num_batches_tracked", make(np.zeros((), np.int64)) if keeps else None)
-
-    def forward(self, input: Any) -> Any:
-        if input._data.ndim not in self._ndims:
-            raise ValueError(f"expected {' or '.join(f'{n}D' for n in self._ndims)} input (got {input._data.ndim}D input)")
-        momentum = self.momentum
-        if self.training and self.track_running_stats:
-            self.num_batches_tracked.add_(1)
-            momentum = 1 / self.num_batches_tracked.item() if momentum is None else momentum
-        training = self.training or self.running_mean is None
-        kept = self.track_running_stats
-        mean, variance = (self.running_mean, self.running_var) if kept else (None, None)
-        return F.batch_norm(input, mean, variance, self.weight, self.bias, training, momentum or 0.0, self.eps)
-
-    def extra_repr(self) -> str:
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, bias={self.bias is not None}, "
-            f"track_running_stats={self.track_running_stats}"
-        )
-
-
-class BatchNorm1d(_BatchNorm):
-    """Of (n, c) or (n, c, l). Reference: `torch.nn.BatchNorm1d`."""
-
-    _ndims = (2, 3)
-
-
-class BatchNorm2d(_BatchNorm):
-    """Of (n, c, h, w). Reference: `torch.nn.BatchNorm2d`."""
-
-    _ndims = (4,)
-
-
-class Embedding(Module):
+class Embedding(_Table):
     """A table of vectors: (...) of integers -> (..., embedding_dim). Reference: `torch.nn.Embedding`.
 
     Args:
         num_embeddings: Rows of the table.
         embedding_dim: Size of each.
         padding_idx: A row that begins as zeros and is not trained.
+        max_norm: Rows whose norm is larger are scaled to it, in place, when they are used.
+        norm_type: Which norm.
+        scale_grad_by_freq: Whether the gradient of a row is divided by how often its number occurs in a batch.
+        sparse: Must be False.
+        _weight: The table, if it exists.
+        _freeze: Whether it is not trained.
         device: The CPU.
         dtype: Of the table.
     """
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, device: Any = None, dtype: Any = None
-    ) -> None:
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, scale_grad_by_freq: bool = False, sparse: bool = False, _weight: Any = None, _freeze: bool = False,
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_idx = padding_idx if padding_idx is None or padding_idx >= 0 else num_embeddings + padding_idx
-        self.weight = Parameter(creation.empty(num_embeddings, embedding_dim, dtype=dtype))
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            self.weight._data[self.padding_idx] = 0
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        self._build(num_embeddings, embedding_dim, padding_idx, sparse, _weight, dtype)
+        self.weight.requires_grad = not _freeze
 
     def forward(self, input: Any) -> Any:
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq)
+
+
+class EmbeddingBag(_Table):
+    """Sums, means or largest entries of rows of a table, over bags of numbers. Reference: `torch.nn.EmbeddingBag`.
+
+    Args:
+        num_embeddings: Rows of the table.
+        embedding_dim: Size of each.
+        max_norm: Rows whose norm is larger are scaled to it, in place, when they are used.
+        norm_type: Which norm.
+        scale_grad_by_freq: Whether the gradient of a row is divided by how often its number occurs in a batch.
+        mode: "sum", "mean" or "max".
+        sparse: Must be False.
+        _weight: The table, if it exists.
+        include_last_offset: Whether the last offset is the end of the last bag.
+        padding_idx: A number that counts for nothing.
+        device: The CPU.
+        dtype: Of the table.
+    """
+
+    def __init__(
+        self, num_embeddings: int, embedding_dim: int, max_norm: float | None = None, norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, _weight: Any = None, include_last_offset: bool = False,
+        padding_idx: int | None = None, device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self._build(num_embeddings, embedding_dim, padding_idx, sparse, _weight, dtype)
+
+    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        norm = (self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        last = (per_sample_weights, self.include_last_offset, self.padding_idx)
+        return F.embedding_bag(input, self.weight, offsets, *norm, self.mode, False, *last)
 
     def extra_repr(self) -> str:
-        pad = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{pad}"
+        shown = (("max_norm", None), ("norm_type", 2.0), ("scale_grad_by_freq", False), ("mode", ""), ("padding_idx", None))
+        options = "".join(f", {name}={getattr(self, name)!r}" for name, default in shown if getattr(self, name) != default)
+        return f"{self.num_embeddings}, {self.embedding_dim}{options}"

@@ -63,3 +63,10 @@ TripletMarginLoss = _module("TripletMarginLoss", "triplet_margin_loss", margin=1
 PoissonNLLLoss = _module("PoissonNLLLoss", "poisson_nll_loss", log_input=True, full=False, eps=1e-8)
 GaussianNLLLoss = _module("GaussianNLLLoss", "gaussian_nll_loss", full=False, eps=1e-6)
 SoftMarginLoss = _module("SoftMarginLoss", "soft_margin_loss")
+MultiLabelMarginLoss = _module("MultiLabelMarginLoss", "multilabel_margin_loss")
+MultiLabelSoftMarginLoss = _module("MultiLabelSoftMarginLoss", "multilabel_soft_margin_loss", weight=None)
+MultiMarginLoss = _module("MultiMarginLoss", "multi_margin_loss", p=1, margin=1.0, weight=None)
+TripletMarginWithDistanceLoss = _module(
+    "TripletMarginWithDistanceLoss", "triplet_margin_with_distance_loss", distance_function=None, margin=1.0, swap=False
+)
+CTCLoss = _module("CTCLoss", "ctc_loss", blank=0, reduction="mean", zero_infinity=False)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from fnad.errors import UnknownNameError
 from fnad.torch._dtypes import as_numpy, float16, float32, float64
 from fnad.torch._mode import no_grad
 from fnad.torch._tensor import CPU, Tensor, make
 from fnad.torch.autograd import RemovableHandle
+from fnad.torch.nn import hooks
 from fnad.torch.nn.parameter import Buffer, Parameter
 
-_keys = itertools.count()
+_ON_CPU = "there is the CPU alone: leave the call out"
+_STATE = "override state_dict and load_state_dict"
+_ABSENT = {
+    "register_backward_hook": "register_full_backward_hook",
+    "bfloat16": "NumPy has no such dtype: .float() or .half()",
+    **dict.fromkeys(("cuda", "ipu", "xpu", "mtia", "share_memory", "to_empty"), _ON_CPU),
+    **dict.fromkeys(("register_state_dict_pre_hook", "register_state_dict_post_hook", "get_extra_state", "set_extra_state"), _STATE),
+    **dict.fromkeys(("register_load_state_dict_pre_hook", "register_load_state_dict_post_hook"), _STATE),
+}
+"""Methods of PyTorch's modules that are not here, and what to do instead."""
 
 
 class IncompatibleKeys(NamedTuple):
@@ -54,26 +65,23 @@ class Module:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         fields = self.__dict__
         fields["training"] = True
-        for name in ("_parameters", "_buffers", "_modules", "_forward_hooks", "_forward_pre_hooks"):
+        for name in ("_parameters", "_buffers", "_modules", *hooks.GROUPS):
             fields[name] = {}
         fields["_non_persistent_buffers_set"] = set()
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the forward pass of this module; arguments as those of `torch.compile`."""
+        compiling = importlib.import_module("fnad.torch._compile")  # which knows modules
+        self.__dict__["forward"] = compiling.compile(self.forward, *args, **kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         fields = self.__dict__
-        if not fields["_forward_pre_hooks"] and not fields["_forward_hooks"]:
-            return self.forward(*args, **kwargs)
-        for hook in list(fields["_forward_pre_hooks"].values()):
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        out = self.forward(*args, **kwargs)
-        for hook in list(fields["_forward_hooks"].values()):
-            changed = hook(self, args, out)
-            out = out if changed is None else changed
-        return out
+        if fields["_forward_hooks"] or fields["_forward_pre_hooks"] or fields["_backward_hooks"] or fields["_backward_pre_hooks"]:
+            return hooks.call(self, args, kwargs)
+        return self.forward(*args, **kwargs)
 
     # -- attributes ------------------------------------------------------------------------------------------------------
 
@@ -83,6 +91,8 @@ class Module:
             found = fields.get(group)
             if found is not None and name in found:
                 return found[name]
+        if name in _ABSENT:
+            raise UnknownNameError(f"fnad.torch: Module.{name} does not exist here", fix=_ABSENT[name])
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -223,6 +233,14 @@ class Module:
         """The module of a dotted name."""
         return self._at(target)
 
+    def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
+        """Put a module in the place of that of a dotted name."""
+        path, _, name = target.rpartition(".")
+        owner = self._at(path)
+        if strict and name not in owner._modules:
+            raise AttributeError(f"{type(owner).__name__} has no attribute `{name}`")
+        owner._modules[name] = module
+
     def get_parameter(self, target: str) -> Any:
         """The parameter of a dotted name."""
         path, _, name = target.rpartition(".")
@@ -297,6 +315,10 @@ class Module:
     def half(self) -> Any:
         return self.to(float16)
 
+    def type(self, dst_type: Any) -> Any:
+        """See `to`."""
+        return self.to(dst_type)
+
     def cpu(self) -> Any:
         return self
 
@@ -360,24 +382,36 @@ class Module:
 
     # -- hooks -----------------------------------------------------------------------------------------------------------
 
-    def register_forward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, args, output)` after each call; what it returns, if not None, is the output."""
-        key = next(_keys)
-        self._forward_hooks[key] = hook
-        return RemovableHandle(self._forward_hooks, key)
+    def register_forward_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> RemovableHandle:
+        """`hook(module, args, output)` after each call; what it returns, if not None, is the output.
 
-    def register_forward_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """`hook(module, args)` before each call; what it returns, if not None, are the arguments."""
-        key = next(_keys)
-        self._forward_pre_hooks[key] = hook
-        return RemovableHandle(self._forward_pre_hooks, key)
+        Args:
+            hook: The function; `hook(module, args, kwargs, output)` if `with_kwargs`.
+            prepend: Whether it comes before the other hooks.
+            with_kwargs: Whether it is given keyword arguments.
+            always_call: Whether it is called (with None) when `forward` raises.
+        """
+        return hooks.add(self, "_forward_hooks", hook, prepend, with_kwargs=with_kwargs, always_call=always_call)
 
-    def register_full_backward_hook(self, hook: Any) -> NoReturn:
-        raise UnknownNameError(
-            "fnad.torch: Module.register_full_backward_hook does not exist here", fix="use tensor.register_hook on the output in forward"
-        )
+    def register_forward_pre_hook(self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False) -> RemovableHandle:
+        """`hook(module, args)` before each call; what it returns, if not None, are the arguments.
 
-    register_backward_hook = register_full_backward_hook
+        Args:
+            hook: The function; `hook(module, args, kwargs)`, which returns `(args, kwargs)` or None, if `with_kwargs`.
+            prepend: Whether it comes before the other hooks.
+            with_kwargs: Whether it is given keyword arguments.
+        """
+        return hooks.add(self, "_forward_pre_hooks", hook, prepend, with_kwargs=with_kwargs)
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """`hook(module, grad_input, grad_output)` when gradients of the inputs are known; what it returns, if not None, replaces them."""
+        return hooks.add(self, "_backward_hooks", hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """`hook(module, grad_output)` when the gradients of the outputs are known; what it returns, if not None, replaces them."""
+        return hooks.add(self, "_backward_pre_hooks", hook, prepend)
 
     # -- printing --------------------------------------------------------------------------------------------------------
 

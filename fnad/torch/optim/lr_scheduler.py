@@ -1,11 +1,13 @@
 """`torch.optim.lr_scheduler`: the schedules of `fnad.optim.schedules`, put into the groups of an optimizer at each `step()`.
 
-A schedule here is a function of the number of steps, so the learning rate follows it whatever was written into a group in between.
+A schedule here is a function of the number of steps. Where PyTorch computes a learning rate from the one before, one that was written into
+a group in between is followed: the schedule goes on from it.
 """
 
 from __future__ import annotations
 
 import bisect
+import copy
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -35,6 +37,10 @@ class LRScheduler:
         self.base_lrs = [group["initial_lr"] for group in groups]
         self.last_epoch = last_epoch
         self._last_lr: list[Any] = []
+        self._given: list[Any] = list(self.base_lrs)
+        """What this scheduler wrote into the groups last; at the beginning, what it takes for granted."""
+        self._followed: dict[int, tuple[float, float]] = {}
+        """For groups whose learning rates it does not determine alone: what they follow."""
         self.step()
 
     def settings(self, i: int, epoch: int) -> dict[str, Any]:
@@ -49,25 +55,31 @@ class LRScheduler:
         """The learning rates that were given last."""
         return self._last_lr
 
+    def follow(self, i: int, lr: float, epoch: int) -> None:
+        """Go on from the learning rate `lr` that group `i` has at `epoch`, though this scheduler gave another one."""
+
     def step(self, epoch: int | None = None) -> None:
         """Go on by one step, or to a given one."""
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        before, self.last_epoch = self.last_epoch, self.last_epoch + 1 if epoch is None else epoch
         for i, group in enumerate(self.optimizer.param_groups[: len(self.base_lrs)]):
+            if epoch is None and (group["lr"] != self._given[i] or i in self._followed):
+                self.follow(i, float(group["lr"]), before)
             for name, value in self.settings(i, self.last_epoch).items():
                 if name == "momentum" and "betas" in group:
                     group["betas"] = (float(value), *group["betas"][1:])
                 else:
                     group[name] = float(value)
+            self._given[i] = group["lr"]
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and functions."""
         hidden = ("optimizer", "schedulers", "_schedulers", "_made")
-        return {k: v for k, v in self.__dict__.items() if k not in hidden and not _holds_function(v)}
+        return {k: copy.deepcopy(v) for k, v in self.__dict__.items() if k not in hidden and not _holds_function(v)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a state."""
-        self.__dict__.update(state_dict)
+        self.__dict__.update(copy.deepcopy(state_dict))
 
 
 def _holds_function(x: Any) -> bool:
@@ -77,6 +89,9 @@ def _holds_function(x: Any) -> bool:
 class _Pure(LRScheduler):
     """A schedule of `fnad.optim.schedules` per group, made by `make(i, base_lr)`."""
 
+    _relative = True
+    """Whether PyTorch computes a learning rate from the one before."""
+
     def __init__(self, optimizer: Any, last_epoch: int = -1) -> None:
         self._made: dict[int, Any] = {}
         super().__init__(optimizer, last_epoch)
@@ -85,12 +100,34 @@ class _Pure(LRScheduler):
         raise NotImplementedError
 
     def settings(self, i: int, epoch: int) -> dict[str, Any]:
+        base, shift = self._followed.get(i, (self.base_lrs[i], 0.0))
         if i not in self._made:
-            self._made[i] = self.make(i, self.base_lrs[i])
-        return {"lr": self._made[i](epoch)}
+            self._made[i] = self.make(i, base)
+        return {"lr": self._made[i](epoch) + shift}
+
+    def follow(self, i: int, lr: float, epoch: int) -> None:
+        """Schedules are base_lr times one function of the step plus another one: find the base_lr, or else add the difference."""
+        if not self._relative:
+            return
+        low, high = (0.0, 1.0) if epoch == -1 else (float(self.make(i, b)(epoch)) for b in (0.0, 1.0))
+        if high - low > 1e-12:
+            self._followed[i] = (lr - low) / (high - low), 0.0
+        else:
+            self._followed[i] = self.base_lrs[i], lr - float(self.make(i, self.base_lrs[i])(epoch))
+        self._made.pop(i, None)
+
+    def forget(self) -> None:
+        """Begin anew from the learning rates of the beginning, as part of another scheduler."""
+        self._made.clear()
+        self._followed.clear()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Go on from a state."""
+        super().load_state_dict(state_dict)
+        self._made = {}
 
 
-def _declare(name: str, schedule: Callable[..., Any], required: Sequence[str] = (), **options: Any) -> Any:
+def _declare(name: str, schedule: Callable[..., Any], required: Sequence[str] = (), relative: bool = True, **options: Any) -> Any:
     """The class of a schedule: its options in PyTorch's order, those without a default first."""
     names = [*required, *options]
 
@@ -107,8 +144,9 @@ def _declare(name: str, schedule: Callable[..., Any], required: Sequence[str] = 
     def make(self: Any, i: int, base_lr: Any) -> Any:
         return schedule(base_lr, **{n: getattr(self, n) for n in names})
 
+    body = {"__init__": __init__, "make": make, "_relative": relative}
     doc = f"`fnad.optim.schedules.{schedule.__name__}` as PyTorch's `{name}`: {', '.join(names)}."
-    return type(name, (_Pure,), {"__init__": __init__, "make": make, "__doc__": doc, "__module__": __name__})
+    return type(name, (_Pure,), {**body, "__doc__": doc, "__module__": __name__})
 
 
 StepLR = _declare("StepLR", pure.step_lr, ["step_size"], gamma=0.1)
@@ -118,13 +156,16 @@ LinearLR = _declare("LinearLR", pure.linear_lr, start_factor=1.0 / 3, end_factor
 ExponentialLR = _declare("ExponentialLR", pure.exponential_lr, ["gamma"])
 PolynomialLR = _declare("PolynomialLR", pure.polynomial_lr, total_iters=5, power=1.0)
 CosineAnnealingLR = _declare("CosineAnnealingLR", pure.cosine_annealing_lr, ["T_max"], eta_min=0.0)
-CosineAnnealingWarmRestarts = _declare("CosineAnnealingWarmRestarts", pure.cosine_annealing_warm_restarts, ["T_0"], T_mult=1, eta_min=0.0)
+CosineAnnealingWarmRestarts = _declare(
+    "CosineAnnealingWarmRestarts", pure.cosine_annealing_warm_restarts, ["T_0"], False, T_mult=1, eta_min=0.0
+)
 
 
 class LambdaLR(_Pure):
     """The first learning rate times a function of the step: `fnad.optim.schedules.lambda_lr`."""
 
     _schedule = staticmethod(pure.lambda_lr)
+    _relative = False
 
     def __init__(self, optimizer: Any, lr_lambda: Any, last_epoch: int = -1) -> None:
         n = len(optimizer.param_groups)
@@ -141,6 +182,7 @@ class MultiplicativeLR(LambdaLR):
     """Each step times a function of the step: `fnad.optim.schedules.multiplicative_lr`."""
 
     _schedule = staticmethod(pure.multiplicative_lr)
+    _relative = True
 
 
 class _WithMomentum(LRScheduler):
@@ -225,11 +267,31 @@ class SequentialLR(LRScheduler):
         if any(s.optimizer is not optimizer for s in schedulers):
             raise ValueError("SequentialLR expects all schedulers to belong to the same optimizer")
         self._schedulers, self._milestones = list(schedulers), list(milestones)
+        _begin_anew(optimizer, self._schedulers)
         super().__init__(optimizer, last_epoch)
 
     def settings(self, i: int, epoch: int) -> dict[str, Any]:
+        scheduler, start = self._at(epoch)
+        return scheduler.settings(i, epoch - start)
+
+    def follow(self, i: int, lr: float, epoch: int) -> None:
+        scheduler, start = self._at(epoch)
+        if epoch + 1 not in self._milestones:  # there, the next one begins from the learning rate of the beginning
+            scheduler.follow(i, lr, epoch - start)
+
+    def _at(self, epoch: int) -> tuple[Any, int]:
+        """The scheduler of a step, and the step at which it begins."""
         k = bisect.bisect_right(self._milestones, epoch)
-        return self._schedulers[k].settings(i, epoch - (self._milestones[k - 1] if k else 0))
+        return self._schedulers[k], self._milestones[k - 1] if k else 0
+
+
+def _begin_anew(optimizer: Any, schedulers: Sequence[Any]) -> None:
+    """Take back what schedulers did to the groups when they were made."""
+    for group in optimizer.param_groups:
+        group["lr"] = group.get("initial_lr", group["lr"])
+    for scheduler in schedulers:
+        if isinstance(scheduler, _Pure):
+            scheduler.forget()
 
 
 class ChainedScheduler(LRScheduler):
@@ -239,12 +301,20 @@ class ChainedScheduler(LRScheduler):
         if not schedulers:
             raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
         self._schedulers = list(schedulers)
-        super().__init__(schedulers[0].optimizer if optimizer is None else optimizer)
+        self._scales: dict[int, float] = {}
+        optimizer = schedulers[0].optimizer if optimizer is None else optimizer
+        _begin_anew(optimizer, self._schedulers)
+        super().__init__(optimizer)
 
     def settings(self, i: int, epoch: int) -> dict[str, Any]:
         base = self.base_lrs[i]
         factors = [s.settings(i, epoch)["lr"] / base for s in self._schedulers]
-        return {"lr": base * math.prod(factors)}
+        return {"lr": base * math.prod(factors) * self._scales.get(i, 1.0)}
+
+    def follow(self, i: int, lr: float, epoch: int) -> None:
+        have = self.settings(i, max(epoch, 0))["lr"]
+        if have:
+            self._scales[i] = self._scales.get(i, 1.0) * lr / have
 
 
 class ReduceLROnPlateau:

@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 
 from fnad import optim as pure
+from fnad._config import CHANGED
+from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, UnknownNameError
 from fnad.optim.rule import rule_of
 from fnad.torch._mode import STATE
 from fnad.torch._tensor import Tensor, make
+from fnad.torch.optim._programs import Programs
 
 _IGNORED = {"foreach": None, "capturable": False, "differentiable": False, "fused": None}
 """Options of PyTorch that choose between its implementations."""
+
+
+_SCHEDULED = frozenset(("lr", "momentum", "betas", "weight_decay"))
 
 
 class Optimizer:
@@ -113,25 +119,25 @@ class Optimizer:
         state: Any = defaultdict(dict)
         for n, entry in state_dict["state"].items():
             p = by_number.get(n, n)
-            state[p] = {name: _loaded(name, value, p) for name, value in entry.items()}
+            state[p] = {name: self._loaded(name, value, p) for name, value in entry.items()}
         self.state = state
         for a, b in zip(mine, theirs, strict=True):
             a.update({k: v for k, v in b.items() if k != "params"})
+
+    def _loaded(self, name: str, value: Any, p: Any) -> Any:
+        """A copy of an entry of a loaded state; what is shaped like its parameter has its dtype."""
+        if not isinstance(value, Tensor):
+            return value
+        data = value._data.copy()
+        if name != "step" and isinstance(p, Tensor) and p._data.dtype.kind == "f" and data.shape == p._data.shape:
+            data = data.astype(p._data.dtype)
+        return make(data)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
             lines += [f"Parameter Group {i}", *(f"    {k}: {group[k]}" for k in sorted(group) if k != "params")]
         return "\n".join([*lines, ")"])
-
-
-def _loaded(name: str, value: Any, p: Any) -> Any:
-    if not isinstance(value, Tensor):
-        return value
-    data = value._data.copy()
-    if name != "step" and isinstance(p, Tensor) and p._data.dtype.kind == "f" and data.shape == p._data.shape:
-        data = data.astype(p._data.dtype)
-    return make(data)
 
 
 def closure_loss(closure: Callable[[], Any] | None) -> Any:
@@ -167,6 +173,7 @@ class FromPure(Optimizer):
             raise UnknownNameError(f"torch.optim.{type(self).__name__} needs fnad.optim.{self._pure}, which does not exist")
         defaults = {**self._options, **dict.fromkeys(self._maximizes, False), **_IGNORED, **dict(zip(names, args, strict=False)), **kwargs}
         self._made: dict[Any, Any] = {}
+        self._programs = Programs()
         super().__init__(params, defaults)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
@@ -188,11 +195,24 @@ class FromPure(Optimizer):
             pass
         given = {name: _number(group[name]) for name in names}
         found = self.make(given)
+        if any(isinstance(y, Tracer) for x in given.values() for y in (x if x.__class__ is tuple else (x,))):
+            return found
         if len(self._made) > 8 + len(self.param_groups):  # a schedule gives a new learning rate each time
             self._made.clear()
         with contextlib.suppress(TypeError):  # a setting that is no key
             self._made[key] = found
         return found
+
+    def begin(self) -> bool:
+        """Make the state of all parameters that may get gradients; whether there was something to do."""
+        missing = [(g, p) for g in self.param_groups for p in g["params"] if p._req and not self.state.get(p)]
+        for group, p in missing:
+            self._begin(self.pure(group), p)
+        return bool(missing)
+
+    def traced(self, group: dict[str, Any]) -> list[str]:
+        """The settings that a compiled step takes as arguments: what schedules change. A 0 is none: it leaves out a part of the formula."""
+        return [name for name in self._options if name in _SCHEDULED and _numbers(group[name])]
 
     def make(self, options: dict[str, Any]) -> Any:
         return rule_of(getattr(pure, self._pure)(**options))
@@ -203,21 +223,59 @@ class FromPure(Optimizer):
         for group in self.param_groups:
             params = [p for p in group["params"] if p._grad is not None]
             if params:
-                self._update(self.pure(group), params)
+                self._update(group, self.pure(group), params)
         return loss
 
-    def _update(self, rule: Any, params: list[Any]) -> None:
+    def _update(self, group: dict[str, Any], rule: Any, params: list[Any]) -> None:
         entries = [self.state.get(p) or self._begin(rule, p) for p in params]
+        plain = not any(isinstance(p._data, Tracer) or isinstance(p._grad._data, Tracer) for p in params)
+        if plain and rule.elementwise and not CHANGED.get() and self._together(group, rule, params, entries):
+            return
         arrays = [p._data for p in params]
         columns = {f: [e[f]._data if f in e else None for e in entries] for f in rule.fields}
         updates, new = rule.step([p._grad._data for p in params], arrays, columns)
         for p, a, u in zip(params, arrays, updates, strict=True):
-            np.add(a, u, out=a)
+            if plain:
+                np.add(a, u, out=a)
+            else:
+                p._data = a + u
             p._counter[0] += 1
         for f, column in new.items():
             for entry, x in zip(entries, column, strict=True):
                 if x is not None:
                     entry[f]._data = x
+
+    def _together(self, group: dict[str, Any], rule: Any, params: list[Any], entries: list[Any]) -> bool:
+        """Update all parameters of a group by one program, if that can be had."""
+        fields = [f for f, start in rule.arrays.items() if start is not None]
+        try:
+            columns = [[e[f] for e in entries] for f in fields]
+            scalars = [[e[f]._data for e in entries] for f in rule.scalars]
+            steps = [e["step"] for e in entries]
+        except KeyError:  # a loaded state without some of the arrays
+            return False
+        numbers = rule.step_numbers([s._data for s in steps], scalars, params)
+        distinct = list({id(n): n for n in numbers}.values())
+        arrays = [n.vector for n in distinct]
+        changed = []
+        for p, *row in zip(params, *columns, strict=True):
+            changed.append(p)
+            changed += row
+            arrays += [p._grad._data, p._data, *[x._data for x in row]]
+        which = [0] * len(params) if len(distinct) == 1 else [distinct.index(n) for n in numbers]
+        new = self._programs.run(group, rule, numbers[0].names, fields, which, arrays)
+        if new is None:
+            return False
+        for x, out in zip(changed, new, strict=True):
+            if out is not x._data:
+                np.copyto(x._data, out)
+            x._counter[0] += 1
+        for s, entry, n in zip(steps, entries, numbers, strict=True):
+            s._data += 1
+            s._counter[0] += 1
+            for f in rule.scalars:
+                entry[f]._data = np.array(n.values[f], np.float64)
+        return True
 
     def _begin(self, rule: Any, p: Any) -> dict[str, Any]:
         """The state of a parameter before its first step."""
@@ -239,9 +297,19 @@ class FromPure(Optimizer):
                 for name in [n for n, x in entry.items() if x is None]:
                     del entry[name]
 
+    def _loaded(self, name: str, value: Any, p: Any) -> Any:
+        """Numbers that a parameter carries are float64, also where the parameter is a number itself."""
+        if name in self.pure(self.param_groups[0]).scalars:
+            return make(np.array(_number(value), np.float64))
+        return super()._loaded(name, value, p)
+
+
+def _numbers(x: Any) -> bool:
+    return all(map(_numbers, x)) and bool(x) if x.__class__ is tuple else x.__class__ is float and x != 0
+
 
 def _number(x: Any) -> Any:
-    return x.item() if isinstance(x, Tensor) else x
+    return (x._data if isinstance(x._data, Tracer) else x.item()) if isinstance(x, Tensor) else x
 
 
 def declare(name: str, maximizes: tuple[str, ...] = ("maximize",), **options: Any) -> Any:

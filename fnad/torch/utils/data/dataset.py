@@ -30,6 +30,53 @@ class IterableDataset(Dataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
 
+    def __add__(self, other: Any) -> Any:
+        return ChainDataset([self, other])
+
+
+class ChainDataset(IterableDataset):
+    """Several iterable data sets, one after the other.
+
+    Args:
+        datasets: The data sets.
+    """
+
+    def __init__(self, datasets: Iterable[Any]) -> None:
+        self.datasets = datasets
+
+    def __iter__(self) -> Iterator[Any]:
+        return itertools.chain.from_iterable(self.datasets)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.datasets))
+
+
+class StackDataset(Dataset):
+    """Several data sets side by side: an example is a tuple of theirs, or a dict.
+
+    Args:
+        args: The data sets; or
+        kwargs: the data sets by name.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if bool(args) == bool(kwargs):
+            raise ValueError("StackDataset takes data sets, or data sets by name")
+        self.datasets: Any = args or kwargs
+        if len({len(d) for d in self._all()}) > 1:
+            raise ValueError("Size mismatch between datasets")
+
+    def _all(self) -> list[Any]:
+        return list(self.datasets.values()) if isinstance(self.datasets, dict) else list(self.datasets)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {k: d[index] for k, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __len__(self) -> int:
+        return len(self._all()[0])
+
 
 class TensorDataset(Dataset):
     """Tensors whose first axis is the examples.

@@ -1,4 +1,4 @@
-"""`torch.nn.utils`: clipping of gradients, parameters as one vector."""
+"""Clipping of gradients, and parameters as one vector."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fnad.core.tracer import Tracer
 from fnad.torch._shapes import cat
 from fnad.torch._tensor import Tensor, make
 
@@ -21,7 +22,10 @@ def get_total_norm(tensors: Any, norm_type: float = 2.0, error_if_nonfinite: boo
     if not tensors:
         return make(np.zeros((), np.float32))
     norms = [np.linalg.norm(t._data.reshape(-1), float(norm_type)) for t in tensors]
-    total = np.linalg.norm(np.asarray(norms, tensors[0]._data.dtype), float(norm_type))
+    traced = any(isinstance(n, Tracer) for n in norms)
+    total = np.linalg.norm(np.stack(norms) if traced else np.asarray(norms, tensors[0]._data.dtype), float(norm_type))
+    if traced:
+        return make(total)
     if error_if_nonfinite and not math.isfinite(total):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. To disable this "
@@ -38,19 +42,32 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
 
     Reference: `torch.nn.utils.clip_grad_norm_` of PyTorch 2.13: the factor is max_norm / (norm + 1e-6), at most 1.
     """
-    grads = _grads(parameters)
-    total = get_total_norm(grads, norm_type, error_if_nonfinite)
-    factor = min(1.0, float(max_norm) / (total.item() + 1e-6)) if not math.isnan(total.item()) else math.nan
-    for g in grads:
-        g._data *= g._data.dtype.type(factor)
-        g._counter[0] += 1
+    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(parameters, max_norm, total)
     return total
+
+
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: Any = None) -> None:
+    """Scale all gradients, in place, by `max_norm / (total_norm + 1e-6)`, if that is less than 1."""
+    total = total_norm if isinstance(total_norm, Tensor) else make(np.asarray(total_norm))
+    norm: Any = total._data
+    if isinstance(norm, Tracer):
+        factor: Any = np.minimum(1.0, float(max_norm) / np.add(norm, 1e-6))
+    else:
+        factor = min(1.0, float(max_norm) / (total.item() + 1e-6)) if not math.isnan(total.item()) else math.nan
+    for g in _grads(parameters):
+        g._data *= factor.astype(g._data.dtype) if isinstance(factor, Tracer) else g._data.dtype.type(factor)
+        g._counter[0] += 1
 
 
 def clip_grad_value_(parameters: Any, clip_value: float, foreach: Any = None) -> None:
     """Keep every entry of all gradients, in place, within `clip_value`."""
     for g in _grads(parameters):
-        np.clip(g._data, -clip_value, clip_value, out=g._data)
+        if isinstance(g._data, Tracer):
+            g._data = np.clip(g._data, -clip_value, clip_value)
+        else:
+            np.clip(g._data, -clip_value, clip_value, out=g._data)
         g._counter[0] += 1
 
 

@@ -1,0 +1,198 @@
+"""Programs about views, hooks and schedulers: see `programs.py`."""
+
+from __future__ import annotations
+
+import contextlib
+
+from .programs import _data, _leaf, program
+
+
+def _through(T, f):
+    x = _leaf(T, 3, 3)
+    y = f(x)
+    (y * y.detach().cos()).sum().backward()
+    return [y, x.grad]
+
+
+@program
+def changes_through_views(T):
+    def transposed(x):
+        y = x * 1
+        y.t().mul_(3)
+        return y**2
+
+    def flattened(x):
+        y = x * 1
+        y.view(-1)[1:3].add_(y.sum())
+        return y**3
+
+    def row_of_a_transpose(x):
+        y = x * 1
+        y.transpose(0, 1)[0].exp_()
+        return y * x
+
+    def permuted(x):
+        y = x * 1
+        v = y.unsqueeze(0).permute(2, 0, 1)
+        v.mul_(x.sum())
+        y.mul_(2)
+        return v * y.t().unsqueeze(1)
+
+    def diagonal(x):
+        y = x * 1
+        y.diagonal().mul_(x.sum())
+        return y**2
+
+    def several_diagonals(x):
+        y = x * 1
+        y.diagonal(1).copy_(x[0, :2])
+        d = y.diagonal(-1)
+        y.mul_(3)
+        return d * 2
+
+    def two_views(x):
+        y = x * 1
+        z = y.flatten()
+        z.mul_(3)
+        y.T[0] = x[0]
+        return y + z.view(3, 3)
+
+    programs = [transposed, flattened, row_of_a_transpose, permuted, diagonal, several_diagonals, two_views]
+    zeros = T.zeros(2, 3, 3)
+    zeros.diagonal(0, 1, 2).fill_(2.0)
+    return [[_through(T, f) for f in programs], zeros]
+
+
+@program
+def hooks_of_modules(T):
+    nn = T.nn
+    log = []
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.act = nn.Linear(3, 2).double(), nn.Tanh()
+            with T.no_grad():
+                for p in self.parameters():
+                    p.copy_(_data(T, *p.shape))
+
+        def forward(self, x, y=None, scale=1):
+            h = self.act(self.fc(x)) * scale
+            return (h, h.sum()) if y is None else (h + y, h.sum(), 3)
+
+    def told(name):
+        return lambda module, given, found: log.append([name, given, found])
+
+    def finish(out, *leaves, second=True):
+        (out[0] ** 2).sum().backward(retain_graph=True)
+        if second:
+            out[1].backward()
+        log.append([x.grad for x in leaves])
+
+    m, x = Model(), _leaf(T, 4, 3)
+    m.register_full_backward_hook(told("whole"))
+    m.fc.register_full_backward_hook(told("part"))
+    finish(m(x), x, *m.parameters())
+
+    m, x, y = Model(), _leaf(T, 4, 3), _leaf(T, 4, 2)
+    m.register_full_backward_hook(lambda module, given, found: (given[0] * 2, given[1] * 3))
+    finish(m(x, y), x, y, *m.parameters())
+
+    m, x, y = Model(), _leaf(T, 4, 3), _leaf(T, 4, 2)
+    m.register_full_backward_pre_hook(lambda module, found: tuple(g if g is None else g * 2 for g in found))
+    m.register_full_backward_hook(told("detached"))
+    finish(m(x.detach(), y), y, *m.parameters())
+
+    m, x = Model(), _leaf(T, 4, 3)
+    m.register_forward_pre_hook(lambda module, args, kwargs: (args, {**kwargs, "scale": 5}), with_kwargs=True)
+    m.register_forward_hook(lambda module, args, kwargs, out: log.append(kwargs["scale"]), with_kwargs=True)
+    m.register_forward_hook(lambda module, args, out: log.append("first"), prepend=True)
+    finish(m(x), x)
+
+    m, x = Model(), _leaf(T, 4, 3)
+    handle = m.register_forward_hook(lambda module, args, out: log.append(["always", out is None]), always_call=True)
+    m.register_forward_hook(lambda module, args, out: log.append("not always"))
+    with contextlib.suppress(Exception):
+        m("no tensor")
+    handle.remove()
+    finish(m(x), x)
+
+    m, x = Model(), _leaf(T, 4, 3)
+    m.register_full_backward_hook(told("twice"))
+    out = m(x)
+    (g,) = T.autograd.grad(out[0].sum(), x, create_graph=True)
+    finish((g * 1, g.sum()), x, *m.parameters())
+    return log
+
+
+def _rates(T, make, change, steps=14):
+    """Learning rates of two groups; `change` writes into them between steps."""
+    a, b = T.nn.Parameter(T.ones(1)), T.nn.Parameter(T.ones(1))
+    o = T.optim.SGD([{"params": [a]}, {"params": [b], "lr": 0.2}], lr=0.1, momentum=0.9)
+    s = make(o)
+    rows = []
+    for k in range(steps):
+        rows.append([float(g["lr"]) for g in o.param_groups])
+        o.step()
+        change(o, k)
+        for scheduler in s if isinstance(s, list) else [s]:
+            scheduler.step()
+    return rows
+
+
+@program
+def schedulers_and_rates_set_by_hand(T):
+    S = T.optim.lr_scheduler
+
+    def in_between(o, k):
+        if k in (2, 5, 6):
+            o.param_groups[0]["lr"] = 0.05 * k
+        if k == 4:
+            for g in o.param_groups:
+                g["lr"] *= 0.5
+
+    makers = [
+        lambda o: S.StepLR(o, 3, 0.5),
+        lambda o: S.MultiStepLR(o, [2, 5]),
+        lambda o: S.ConstantLR(o, 0.5, 3),
+        lambda o: S.LinearLR(o, total_iters=8),
+        lambda o: S.ExponentialLR(o, 0.9),
+        lambda o: S.PolynomialLR(o, 9, 2.0),
+        lambda o: S.CosineAnnealingLR(o, 5, 0.01),
+        lambda o: S.CosineAnnealingWarmRestarts(o, 3, 2),
+        lambda o: S.LambdaLR(o, lambda t: 0.5**t),
+        lambda o: S.MultiplicativeLR(o, lambda t: 0.7),
+        lambda o: S.OneCycleLR(o, 0.5, total_steps=20),
+        lambda o: S.SequentialLR(o, [S.LinearLR(o, 0.1, total_iters=3), S.ExponentialLR(o, 0.5)], [3]),
+        lambda o: S.ChainedScheduler([S.ConstantLR(o, 0.1, 2), S.ExponentialLR(o, 0.9)]),
+        lambda o: [S.ExponentialLR(o, 0.9), S.StepLR(o, 2, 0.5)],
+        lambda o: [S.LinearLR(o, 0.1, total_iters=4), S.CosineAnnealingLR(o, 10)],
+    ]
+    return [_rates(T, make, change) for make in makers for change in (in_between, lambda o, k: None)]
+
+
+@program
+def a_scheduler_goes_on_from_its_state(T):
+    S = T.optim.lr_scheduler
+    out = []
+    for make in (lambda o: S.StepLR(o, 3, 0.5), lambda o: S.CosineAnnealingLR(o, 6, 0.01), lambda o: S.LambdaLR(o, lambda t: 0.5**t)):
+        rows = []
+        o = T.optim.SGD([T.nn.Parameter(T.ones(1))], lr=0.1)
+        s = make(o)
+        for _ in range(3):
+            o.step()
+            s.step()
+        o.param_groups[0]["lr"] = 0.3
+        o.step()
+        s.step()
+        o2 = T.optim.SGD([T.nn.Parameter(T.ones(1))], lr=7.0)
+        s2 = make(o2)
+        o2.load_state_dict(o.state_dict())
+        s2.load_state_dict(s.state_dict())
+        for _ in range(5):
+            for opt, sched in ((o, s), (o2, s2)):
+                opt.step()
+                sched.step()
+                rows.append(float(opt.param_groups[0]["lr"]))
+        out.append(rows)
+    return out
