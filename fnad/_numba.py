@@ -147,10 +147,10 @@ def by_types(function_for: Callable[[tuple[Any, ...]], Callable[..., Any]], leaf
     def stub(*args: Any) -> None:
         raise NotImplementedError(name)
 
-    @extending.overload(stub, strict=False)
     def choose(*args: Any) -> Any:
         chosen: Any = numba.njit(nogil=True, error_model="numpy")(function_for(tuple(map(described, args))))
         return lambda *args: chosen(*args)
 
+    extending.overload(stub, strict=False)(choose)
     made: Any = numba.njit(nogil=True, error_model="numpy")(lambda *args: stub(*args))
     return made

@@ -45,7 +45,7 @@ def objective(cameras, points, weights, features):
 def jacobian(cameras, points, weights, features):
     inputs, camera, point = observations(cameras, points, weights)
     n, m, p = len(cameras), len(points), weights.size
-    e, pull = fnad.vjp(lambda *inputs: errors(inputs, features), *inputs)
+    _, pull = fnad.vjp(lambda *inputs: errors(inputs, features), *inputs)
     one, zero = np.ones(p), np.zeros(p)
     blocks = np.stack([np.stack(pull(c), axis=1) for c in ((one, zero), (zero, one))], axis=1)
     by_weight = fnad.grad(lambda w: np.sum(1 - w * w))(weights)

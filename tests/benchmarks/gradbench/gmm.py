@@ -13,10 +13,10 @@ def logsumexp(x):
 
 
 def objective(independents, x, m, gamma):
-    alpha, mu, q, l = independents["alpha"], independents["mu"], independents["q"], independents["l"]
+    alpha, mu, q, lower = (independents[name] for name in ("alpha", "mu", "q", "l"))
     (n, d), k = x.shape, alpha.size
     columns, rows = np.triu_indices(d, 1)
-    factors = fnad.at(np.zeros((k, d, d)))[:, rows, columns].set(l) + np.exp(q)[:, :, None] * np.eye(d)
+    factors = fnad.at(np.zeros((k, d, d)))[:, rows, columns].set(lower) + np.exp(q)[:, :, None] * np.eye(d)
     scale = q.sum(axis=1)
     moved = x @ factors.reshape(k * d, d).T  # every component's factor times every point
     centre = np.sum(factors * mu[:, None, :], axis=2)
