@@ -282,7 +282,8 @@ def njit(function: Any = None, /, **options: Any) -> Any:
 
     Args:
         function: A function in the part of Python and NumPy that numba compiles: loops, branches, arrays that are written into.
-            Also one or several numba signatures, as for `numba.njit`.
+            Also one or several numba signatures, as for `numba.njit`; or `fnad.grad(f)`, `fnad.value_and_grad(f)` or
+            `fnad.jacfwd(f)` of a function under `fnad.njit` that returns a float: a derivative that loops can call.
         options: Those of `numba.njit` (`parallel`, `fastmath`, `cache`, `inline`, `boundscheck`, `error_model`, `nogil`).
 
     Returns:
@@ -291,7 +292,7 @@ def njit(function: Any = None, /, **options: Any) -> Any:
         they held before the call.
 
     Raises:
-        ArgumentError: an option is not known.
+        ArgumentError: an option is not known; a transformed function of another kind.
         UnsupportedError: (when first differentiated) the function uses something that has no derivative rule.
 
     Example:
@@ -304,6 +305,17 @@ def njit(function: Any = None, /, **options: Any) -> Any:
         ...     return s
         >>> fnad.grad(total)(np.array([1.0, 2.0]))
         array([2., 4.])
+
+        Derivatives inside of loops, which are differentiated again with the loop (forward inside, `fnad.jacfwd`, does it as well):
+
+        >>> slope = fnad.njit(fnad.grad(total))
+        >>> @fnad.njit
+        ... def descend(x, rate):
+        ...     for _ in range(3):
+        ...         x = x - rate * slope(x)
+        ...     return total(x)
+        >>> fnad.grad(descend, argnums=1)(np.array([1.0, 2.0]), 0.25).round(6)
+        np.float64(-1.875)
     """
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:

@@ -109,9 +109,9 @@ def test_protocol():
     start, define, double, primal, triple, nothing, analysis = answers
     assert start == {"tool": "fnad"}
     assert define == {"success": True}
-    assert (double["output"], len(double["timings"])) == (6.0, 1)
+    assert double["output"] == 6.0
     assert primal["output"] == pytest.approx(np.log(2.0))
-    assert [t["name"] for t in primal["timings"]] == ["evaluate"] * 3
+    assert [t["name"] for t in primal["timings"]].count("evaluate") == 3
     assert not triple["success"]
     assert "KeyError" in triple["error"]
     assert not nothing["success"]
