@@ -158,8 +158,7 @@ class Frontend(Statements):
             return self._opaque(target, args)
         if hasattr(target, "function_for"):  # a derivative: its text depends on the types
             args = [materialise(self, x) for x in args]
-            source = parse(target.function_for(tuple(map(_kind, args))))
-            return self.inline(source.node, source, None, args, keywords)
+            return self._derivative(target, args, keywords)
         if not hasattr(target, "py_func"):
             self.fail(
                 f"The function {getattr(target, '__name__', target)} cannot be differentiated inside a loop function",
@@ -167,6 +166,19 @@ class Frontend(Statements):
             )
         source = parse(target.py_func)
         return self.inline(source.node, source, None, args, keywords)
+
+    def _derivative(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        source = parse(target.function_for(tuple(map(_kind, args))))
+        before = self.frame, self.source, self.node
+        try:
+            return self.inline(source.node, source, None, args, keywords)
+        except UnsupportedError as error:
+            self.frame, self.source, self.node = before
+            self.fail(
+                "The derivative that is taken here cannot be differentiated once more",
+                got={"because": str(error).partition("\n")[0]},
+                fix="take it in forward mode, fnad.njit(fnad.jacfwd(f))",
+            )
 
     def _opaque(self, target: Any, args: list[Any]) -> Any:
         for x in args:

@@ -165,6 +165,52 @@ def test_transformed_functions_are_not_taken_for_what_they_were_made_of(as_pytho
         fnad.grad(caller)(4.0)
 
 
+@fnad.njit
+def swapped(x):
+    u, v = x.copy(), np.empty_like(x)
+    for _ in range(2):
+        for i in range(x.size):
+            v[i] = math.sin(u[i] * u[i - 1])
+        u, v = v, u
+    return np.sum(u**3)
+
+
+@fnad.njit
+def logistic(x, r):
+    while x < 0.9:
+        x = r * x * (1.0 - x)
+    return x
+
+
+@pytest.mark.parametrize("mode", TRANSFORMS)
+def test_inner_derivatives_with_a_tape(mode, as_python):
+    slope = fnad.njit(TRANSFORMS[mode](logistic, argnums=1))
+
+    @fnad.njit
+    def outer(r):
+        return slope(0.3, r) * r
+
+    want = difference(lambda r: fnad.grad(logistic, argnums=1)(0.3, r) * r, 3.7)
+    assert fnad.grad(outer)(3.7) == pytest.approx(want, rel=1e-7)
+
+
+def test_inner_derivatives_that_keep_arrays_are_taken_forward(as_python):
+    x = np.array([0.3, 0.5, 0.9])
+    slopes = [fnad.njit(transform(swapped)) for transform in TRANSFORMS.values()]
+
+    def around(slope):
+        @fnad.njit
+        def outer(x):
+            return np.sum(slope(x))
+
+        return outer
+
+    with pytest.raises(UnsupportedError, match=r"fnad\.jacfwd") as raised:
+        fnad.grad(around(slopes[0]))(x)
+    assert "return np.sum(slope(x))" in str(raised.value)
+    np.testing.assert_allclose(fnad.grad(around(slopes[1]))(x), fnad.hessian(swapped)(x).sum(0), rtol=1e-12)
+
+
 def test_errors():
     with pytest.raises(ArgumentError, match=r"fnad\.grad, value_and_grad or jacfwd"):
         fnad.njit(fnad.vmap(energy))
