@@ -55,10 +55,8 @@ class Derivative:
 
     def function_for(self, key: tuple[Any, ...]) -> FunctionType:
         """A plain function of arguments of these types, in the part of Python that loop functions are written in."""
-        with _lock:
-            if key not in self._made:
-                self._made[key] = self._write(key)
-            return self._made[key]
+        found = self._made.get(key)
+        return found if found is not None else self._made.setdefault(key, self._write(key))
 
     def _write(self, key: tuple[Any, ...]) -> FunctionType:
         program: Program = self.function._program(key)
