@@ -109,9 +109,12 @@ class _Writer:
         """One tangent for each entry of the wanted leaves."""
         for k in self._wanted():
             _, path, t = self.leaves[k]
-            flags = tuple(j == k for j in range(len(self.leaves)))
-            self._function(f"tangent{k}", self.program.tangent(flags), None)
             dtype = dtype_name(t.dtype)
+            tangent = self.program.tangent(tuple(j == k for j in range(len(self.leaves))))
+            if isinstance(tangent.fn.returns[1], ir.Const):  # the leaf has no influence
+                self.lines.append(f"    g{k} = {f'{dtype}(0.0)' if isinstance(t, ir.Scalar) else f'np.zeros({path}.shape, {dtype})'}")
+                continue
+            self._function(f"tangent{k}", tangent, None)
             if isinstance(t, ir.Scalar):
                 self.lines.append(f"    g{k} = tangent{k}({self.given}, {dtype}(1.0))[1]")
                 continue

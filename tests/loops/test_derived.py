@@ -211,6 +211,23 @@ def test_inner_derivatives_that_keep_arrays_are_taken_forward(as_python):
     np.testing.assert_allclose(fnad.grad(around(slopes[1]))(x), fnad.hessian(swapped)(x).sum(0), rtol=1e-12)
 
 
+@pytest.mark.parametrize("mode", TRANSFORMS)
+def test_arguments_without_influence(mode, as_python):
+    @fnad.njit
+    def first(x, y, z):
+        return x * x
+
+    slope = fnad.njit(TRANSFORMS[mode](first, argnums=(0, 1, 2)))
+
+    @fnad.njit
+    def outer(x, y, z):
+        a, b, c = slope(x, y, z)
+        return a + b + np.sum(c)
+
+    value, found = fnad.value_and_grad(outer, argnums=(0, 1, 2))(3.0, 1.0, np.ones(2))
+    assert (value, *found[:2], found[2].tolist()) == (6.0, 2.0, 0.0, [0.0, 0.0])
+
+
 def test_errors():
     with pytest.raises(ArgumentError, match=r"fnad\.grad, value_and_grad or jacfwd"):
         fnad.njit(fnad.vmap(energy))
