@@ -128,3 +128,29 @@ def type_of(value: Any) -> Any:
 
     typeof: Any = numba.typeof
     return typeof(value)
+
+
+def by_types(function_for: Callable[[tuple[Any, ...]], Callable[..., Any]], leaf: Callable[[Any, int | None], Any], name: str) -> Any:
+    """A numba function whose text depends on the types of its arguments: `leaf(dtype, rank)` for each number and array, in tuples."""
+    import numba
+    from numba import extending, types
+    from numba.np.numpy_support import as_dtype
+
+    def described(t: Any) -> Any:
+        t = types.unliteral(t)
+        if isinstance(t, types.Array):
+            return leaf(as_dtype(t.dtype), t.ndim)
+        if isinstance(t, types.BaseNamedTuple):
+            return t.instance_class(*map(described, t))
+        return tuple(map(described, t)) if isinstance(t, types.BaseTuple) else leaf(as_dtype(t), None)
+
+    def stub(*args: Any) -> None:
+        raise NotImplementedError(name)
+
+    def choose(*args: Any) -> Any:
+        chosen: Any = numba.njit(nogil=True, error_model="numpy")(function_for(tuple(map(described, args))))
+        return lambda *args: chosen(*args)
+
+    extending.overload(stub, strict=False)(choose)
+    made: Any = numba.njit(nogil=True, error_model="numpy")(lambda *args: stub(*args))
+    return made

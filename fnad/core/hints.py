@@ -82,7 +82,6 @@ CALLED = {
 """Attributes that are methods elsewhere."""
 
 NAMES = {
-    "njit": "fnad.jit",
     "compile": "fnad.jit",
     "function": "fnad.jit",
     "vectorize": "fnad.vmap",

@@ -245,13 +245,13 @@ class Program:
         assert op.out is not None
         if known.slopes is None or not any(a in self.active for a in op.args):
             return
-        bar, zero = self._bar(op.out), b.const(0.0, op.out)
+        bar = self._bar(op.out)
         slopes = known.slopes(b, [a for a in op.args if a is not None], op.out)
         for x, slope in zip(op.args, slopes, strict=True):
             if x in self.active:
                 amount = b.mul(bar, slope)
                 if guarded(op, known):
-                    amount = b.op("select", b.compare("eq", bar, zero), zero, amount, type=op.out.type)
+                    amount = b.unless_lost(amount, bar)
                 self._give(x, amount, b)
 
     def _reverse_store(self, op: Op, b: Builder) -> None:
@@ -376,6 +376,8 @@ class Program:
 def _plus(b: Builder, x: Operand, y: Operand) -> Operand:
     if isinstance(x, Const) and isinstance(y, Const):
         return Const(x.value + y.value, INT)
+    if isinstance(x, Const) and x.value == 0:
+        return y
     if isinstance(y, Const) and y.value < 0:
         return b.op("sub", x, Const(-y.value, INT), type=INT)
     return b.op("add", x, y, type=INT)

@@ -81,6 +81,7 @@ class Builder:
 
     def __init__(self) -> None:
         self.block = Block()
+        self.file = ""  # the one that lines are counted in
         self.source: Source | None = None
         self.node: ast.AST | None = None
         self.calls: list[Any] = []
@@ -107,7 +108,9 @@ class Builder:
 
     @property
     def line(self) -> int:
-        return getattr(self.node, "lineno", 0)
+        """Where the expression at hand is, or the call that leads to it out of the function's file."""
+        outside = (call for function, _, call in self.calls if function.__code__.co_filename != self.file)
+        return getattr(next(outside, self.node), "lineno", 0)
 
     def value(self, type: Type, name: str = "t") -> Value:
         made = Value(self._names.fresh(name), type, self.line)

@@ -109,6 +109,15 @@ class Builder:
     def select(self, condition: Operand, x: Operand, y: Operand) -> Operand:
         return self.op("select", condition, x, y, type=joined(x, y))
 
+    def unless_lost(self, product: Operand, factor: Operand) -> Operand:
+        """A product with `factor`: zero where the factor is zero and the other one is infinite or nan.
+
+        Elsewhere it is the product, at zero as well, so that it can be differentiated by its factor.
+        """
+        zero = self.const(0.0, product)
+        lost = self.op("and", self.compare("eq", factor, self.const(0.0, factor)), self.compare("ne", product, product), type=BOOL)
+        return self.select(lost, zero, product)
+
     def call(self, name: str, *args: Operand) -> Value:
         type = joined(*args)
         return self.op(name, *args, type=type if type.dtype.kind in "fc" else Scalar(np.dtype(np.float64)))

@@ -41,6 +41,7 @@ def build(function: Callable[..., Any], types: Sequence[Any], name: str | None =
     function = getattr(function, "py_func", function)
     front = Frontend()
     source = parse(function)
+    front.file = source.file
     args: list[Value] = []
     names = [a.arg for a in source.node.args.posonlyargs + source.node.args.args]
     names += [f"arg{k}" for k in range(len(names), len(types))]
@@ -71,6 +72,13 @@ def _argument(front: Frontend, name: str, kind: Any, args: list[Value]) -> Any:
     if kind is None or isinstance(kind, str) or callable(kind):
         return Static(kind)
     raise ArgumentError("An argument is an ir.Scalar, an ir.Array, a tuple of them, or a static object", got={name: kind})
+
+
+def _kind(x: Any) -> Any:
+    """What `_argument` takes for a value like this one."""
+    if is_tuple(x):
+        return rebuild(x, [_kind(item) for item in x])
+    return x.object if isinstance(x, Static) else x.type
 
 
 def _template(name: str, value: Any, returns: list[Operand]) -> Any:
@@ -150,6 +158,9 @@ class Frontend(Statements):
     def call_user(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         if getattr(target, "derivative_rule", None) is not None:
             return self._opaque(target, args, keywords)
+        if hasattr(target, "function_for"):  # a derivative: its text depends on the types
+            args = [materialise(self, x) for x in args]
+            return self._derivative(target, args, keywords)
         if not hasattr(target, "py_func"):
             self.fail(
                 f"The function {getattr(target, '__name__', target)} cannot be differentiated inside a loop function",
@@ -175,6 +186,19 @@ class Frontend(Statements):
                     kind=DTypeError,
                 )
         return self.emit("opaque", given, Scalar(np.dtype(np.float64)), function=target)
+
+    def _derivative(self, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        source = parse(target.function_for(tuple(map(_kind, args))))
+        before = self.frame, self.source, self.node
+        try:
+            return self.inline(source.node, source, None, args, keywords)
+        except UnsupportedError as error:
+            self.frame, self.source, self.node = before
+            self.fail(
+                "The derivative that is taken here cannot be differentiated once more",
+                got={"because": str(error).partition("\n")[0]},
+                fix="take it in forward mode, fnad.njit(fnad.jacfwd(f))",
+            )
 
     def inline(
         self, node: ast.FunctionDef | ast.Lambda, source: Source, parent: Frame | None, args: list[Any], keywords: dict[str, Any]

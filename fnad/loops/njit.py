@@ -16,6 +16,7 @@ from fnad.core.aval import aval_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, ClosureError, DTypeError, InPlaceError, describe_function, user_line
 from fnad.loops import generated, ir
+from fnad.loops.derived import SUPPORTED, Derivative
 from fnad.loops.frontend import build
 from fnad.loops.primitive import loop
 from fnad.loops.program import Mode, Program
@@ -289,12 +290,29 @@ def _contents(a: Any) -> Any:
     return a
 
 
+def _derivative(transformed: Any, options: dict[str, Any]) -> Derivative:
+    """A transformed loop function as one that loops can call."""
+    name, function, argnums, has_aux = transformed.made_by
+    if name not in SUPPORTED or has_aux or not isinstance(function, LoopFunction):
+        raise ArgumentError(
+            "fnad.njit of a transformed function takes fnad.grad, value_and_grad or jacfwd of a function under fnad.njit, without has_aux",
+            got={"function": repr(transformed)},
+            fix="decorate the inner function with @fnad.njit: fnad.njit(fnad.grad(f))",
+        )
+    if options:
+        raise ArgumentError(
+            "fnad.njit of a derivative has no options", got={"options": ", ".join(sorted(options))}, fix="give them to the inner function"
+        )
+    return Derivative(transformed, function, name, argnums)
+
+
 def njit(function: Any = None, /, **options: Any) -> Any:
     """Compile a function of numbers and arrays with numba, so that fnad differentiates its loops.
 
     Args:
         function: A function in the part of Python and NumPy that numba compiles: loops, branches, arrays that are written into.
-            Also one or several numba signatures, as for `numba.njit`.
+            Also one or several numba signatures, as for `numba.njit`; or `fnad.grad(f)`, `fnad.value_and_grad(f)` or
+            `fnad.jacfwd(f)` of a function under `fnad.njit` that returns a float: a derivative that loops can call.
         options: Those of `numba.njit` (`parallel`, `fastmath`, `cache`, `inline`, `boundscheck`, `error_model`, `nogil`).
 
     Returns:
@@ -303,7 +321,7 @@ def njit(function: Any = None, /, **options: Any) -> Any:
         they held before the call.
 
     Raises:
-        ArgumentError: an option is not known.
+        ArgumentError: an option is not known; a transformed function of another kind.
         UnsupportedError: (when first differentiated) the function uses something that has no derivative rule.
 
     Example:
@@ -316,6 +334,17 @@ def njit(function: Any = None, /, **options: Any) -> Any:
         ...     return s
         >>> fnad.grad(total)(np.array([1.0, 2.0]))
         array([2., 4.])
+
+        Derivatives inside of loops, which are differentiated again with the loop (forward inside, `fnad.jacfwd`, does it as well):
+
+        >>> slope = fnad.njit(fnad.grad(total))
+        >>> @fnad.njit
+        ... def descend(x, rate):
+        ...     for _ in range(3):
+        ...         x = x - rate * slope(x)
+        ...     return total(x)
+        >>> fnad.grad(descend, argnums=1)(np.array([1.0, 2.0]), 0.25).round(6)
+        np.float64(-1.875)
     """
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:
@@ -326,6 +355,8 @@ def njit(function: Any = None, /, **options: Any) -> Any:
         return lambda f: njit(f, **options)
     if isinstance(function, types.FunctionType):
         return LoopFunction(function, options)
+    if hasattr(function, "made_by"):
+        return _derivative(function, options)
     if hasattr(function, "py_func"):
         return LoopFunction(function.py_func, options)
     return lambda f: LoopFunction(f, {**options, "signature": function})

@@ -17,6 +17,7 @@ from fnad.loops.spelling import dtype_name
 from fnad.loops.tangent import tangent
 
 _lock = _fork.lock(1)
+_building = _fork.lock(5)  # a program may be built where numba compiles a loop that calls a derivative
 Level = tuple[bool, ...]
 
 
@@ -53,7 +54,7 @@ class Program:
 
     @functools.cached_property
     def fn(self) -> ir.Function:
-        with _lock:
+        with _building:
             built = self._build()
             if self.is_users and self.raises:
                 check_divisions(built)
@@ -128,7 +129,7 @@ class Program:
         return self._derived(("keeping", kept), build)
 
     def _derived(self, key: Any, build: Callable[[], ir.Function]) -> Program:
-        with _lock:
+        with _building:
             if key not in self._made:
                 self._made[key] = Program(build, self.options, origin=self.origin)
             made: Program = self._made[key]

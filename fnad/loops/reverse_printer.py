@@ -238,7 +238,7 @@ class _Adjoint(Printer):
 
 
 def _times(count: int, text: Expression | str) -> str:
-    return str(text) if count == 1 else f"{count} * {within(text, PRODUCT)}"
+    return within(text, PRODUCT) if count == 1 else f"{count} * {within(text, PRODUCT)}"
 
 
 def _plus(text: str, n: int) -> str:

@@ -147,8 +147,7 @@ class _Tangent:
         for t, slope, guard in self._terms(op, b):
             term = b.mul(slope, t)
             if guard:
-                zero = b.const(0.0, out)
-                term = b.select(b.compare("eq", t, zero), zero, term)
+                term = b.unless_lost(term, t)
             total = b.add(total, term)
         self.of[out] = b.cast(total, out.type)
 

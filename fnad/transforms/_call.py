@@ -24,7 +24,7 @@ class Transformed:
             raise ArgumentError(
                 "a transform takes a function", got={"argument": repr(function)}, fix="pass the function itself, not its result"
             )
-        functools.update_wrapper(self, function)
+        functools.update_wrapper(self, function, updated=())  # what else the function has is of the function, not of this one
         self._call, self._function, self._options = call, function, options
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -32,6 +32,11 @@ class Transformed:
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
+
+    @property
+    def made_by(self) -> tuple[Any, ...]:
+        """Of a derivative: the transform's name, the function, `argnums` and `has_aux`."""
+        return self._options[-1], self._function, self._options[0], self._options[1]
 
     def __repr__(self) -> str:
         return f"<fnad.{self._call.__name__.strip('_')} of {describe_function(self._function)}>"
