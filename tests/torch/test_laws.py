@@ -177,3 +177,46 @@ def test_dropout_keeps_the_mean_and_stops_in_evaluation():
     assert abs(y.mean().item() - 1) < 0.01
     assert torch.equal(x.grad, y.detach())
     assert torch.equal(layer.eval()(x), x)
+
+
+LAYERS = {
+    "linear": lambda: nn.Linear(4, 4),
+    "no bias": lambda: nn.Linear(4, 4, bias=False),
+    "batch norm": lambda: nn.BatchNorm1d(4),
+    "no statistics": lambda: nn.BatchNorm1d(4, track_running_stats=False),
+    "layer norm": lambda: nn.LayerNorm(4),
+    "activation": lambda: nn.PReLU(),
+    "nested": lambda: nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.BatchNorm1d(4))),
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(LAYERS)), min_size=1, max_size=4),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_a_state_dict_makes_another_module_the_same(tmp_path_factory, names, dtype, seed, by_file):
+    """Parameters and buffers, as a dict or by a file; the loaded module owns its memory."""
+
+    def make(seed):
+        torch.manual_seed(seed)
+        return nn.Sequential(*(LAYERS[name]() for name in names)).to(dtype)
+
+    one, other, x = make(seed), make(seed + 1), torch.randn(5, 4, dtype=dtype)
+    one(x)  # running statistics move
+    state = one.state_dict()
+    if by_file:
+        path = tmp_path_factory.mktemp("state") / "state.npz"
+        torch.save(state, path)
+        state = torch.load(path)
+    assert str(other.load_state_dict(state)) == "<All keys matched successfully>"
+    assert list(other.state_dict()) == list(state)
+    for mode in ("eval", "train"):
+        getattr(one, mode)()
+        getattr(other, mode)()
+        assert torch.equal(one(x), other(x))
+    before = {k: v.clone() for k, v in one.state_dict().items()}
+    for p in other.parameters():
+        p.data.add_(1)
+    assert all(torch.equal(v, before[k]) for k, v in one.state_dict().items())
