@@ -102,9 +102,13 @@ class Emitter:
 
     def value(self, e: Any) -> ir.Value:
         """An expression over numbers, loop variables and whatever the environment holds."""
-        for v in exgraph.variables([e]):
+        return self.values([e])[0]
+
+    def values(self, exprs: Sequence[Any]) -> list[ir.Value]:
+        """Several of them; what they share is computed once."""
+        for v in exgraph.variables(exprs):
             self.named(v.attr)
-        return emit(self.b, self.module, [e], self.env)[0]
+        return emit(self.b, self.module, exprs, self.env)
 
     def named(self, name: str) -> ir.Value:
         if name not in self.env:
@@ -247,8 +251,8 @@ class Emitter:
             for name, (buffer, index) in loads.items():
                 self.env[name] = self.load(buffer, index)
             found = self.b.load(flag)
-            for c in conditions:
-                found = self.b.or_(found, self.b.zext(self.value(c), I64))
+            for c in self.values(conditions):
+                found = self.b.or_(found, self.b.zext(c, I64))
             self.b.store(found, flag)
 
         def block(k: ir.Value) -> None:
@@ -380,6 +384,8 @@ class Emitter:
 
     def tag(self, instruction: Any, buffer: Any) -> None:
         """Tell LLVM that different buffers do not overlap."""
+        if buffer.root.is_register:
+            return
         assert self.scopes is not None
         instruction.set_metadata("alias.scope", self.scopes.own[buffer.root])
         instruction.set_metadata("noalias", self.scopes.others[buffer.root])
@@ -389,7 +395,7 @@ class Scopes:
     """What the accesses of a node are marked with, by buffer."""
 
     def __init__(self, module: ir.Module, roots: Collection[Any], name: str) -> None:
-        roots = sorted(roots, key=lambda r: int(r.name[1:]))
+        roots = sorted((r for r in roots if not r.is_register), key=lambda r: int(r.name[1:]))
         domain = module.add_metadata([ir.MetaDataString(module, name)])
         made = {r: module.add_metadata([ir.MetaDataString(module, f"{name}.{r.name}"), domain]) for r in roots}
         self.own = {r: module.add_metadata([made[r]]) for r in roots}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
 
 from fnad.kernels.codegen.counting import I64, each, steps
-from fnad.kernels.codegen.graph import variables
 from fnad.kernels.codegen.llvm_expr import TYPES
 
 
@@ -30,6 +30,7 @@ def part_of_gemm(e: Any, g: Any, low: ir.Value, high: ir.Value) -> None:
     zero = ir.Constant(I64, 0)
     pa, pb, pc = start(e, left), start(e, right), start(e, g.out)
     a_strides, b_strides = strides(m, k, lt), strides(k, n, rt)
+    starts = pa, pb, pc
     rows, columns, first = m, n, (zero, zero)
     if g.batch == 1 and g.by_columns:
         columns, first = e.b.sub(high, low), (zero, low)
@@ -45,9 +46,13 @@ def part_of_gemm(e: Any, g: Any, low: ir.Value, high: ir.Value) -> None:
         def at(p: ir.Value, area: ir.Value, moves: bool) -> ir.Value:
             return e.b.ptrtoint(e.b.gep(p, [e.b.mul(i, area)]) if moves and g.batch != 1 else p, I64)
 
-        a, b, c = at(pa, e.b.mul(m, k), lb), at(pb, e.b.mul(k, n), rb), at(pc, e.b.mul(m, n), True)
+        def matrices(a: ir.Value, b: ir.Value, c: ir.Value) -> tuple[ir.Value, ...]:
+            return at(a, e.b.mul(m, k), lb), at(b, e.b.mul(k, n), rb), at(c, e.b.mul(m, n), True)
+
+        a, b, c = matrices(pa, pb, pc)
         if followed:
-            e.b.store(i, e.b.gep(e.b.inttoptr(context, I64.as_pointer()), [ir.Constant(I64, 6)]))
+            for place, x in enumerate((i, *matrices(*starts)), 6):
+                e.b.store(x, e.b.gep(e.b.inttoptr(context, I64.as_pointer()), [ir.Constant(I64, place)]))
         e.b.call(function, [rows, columns, k, a, *a_strides, b, *b_strides, c, n, after, context])
 
     if g.batch == 1:
@@ -64,21 +69,18 @@ def strides(rows: ir.Value, columns: ir.Value, transposed: bool) -> tuple[ir.Val
 def follow(e: Any, g: Any, first: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, ir.Value]:
     """What the kernel is to call for each finished piece, `(context, row, end, column, end)`, and the context.
 
-    That begins with what all functions of nodes are called with, then come the number of the matrix, its first row, its first column, and
-    the variables of loops around the product that say where its matrices lie.
+    That begins with what all functions of nodes are called with. Then come the number of the matrix in its stack, where it and its
+    factors begin, and which of its rows and columns are the first that the kernel knows.
     """
-    around = _variables_around(g)
-    room = e.entry.alloca(ir.ArrayType(I64, 9 + len(around)))
+    room = e.entry.alloca(ir.ArrayType(I64, 12))
     known = [e.arrays, e.sizes, e.literals, e.work, e.table, e.part or ir.Constant(I64, 0)]
-    for k, x in zip((*range(6), *range(7, 9 + len(around))), (*known, *first, *map(e.named, around)), strict=True):
+    for k, x in zip((*range(6), 10, 11), (*known, *first), strict=True):
         e.b.store(x, e.b.gep(room, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
-    piece = e.new_function(12)
+    piece = e.new_function(14)
     inner = type(e)(piece, e.program, e.private, e.given, e.scopes)
-    number, row, row_end, column, column_end, context = piece.args[6:]
-    for k, name in enumerate(around, 9):
-        inner.env[name] = inner.word(context, ir.Constant(I64, k))
+    number, *starts, row, row_end, column, column_end = piece.args[6:]
     if any(g.guard):
-        repair(inner, g, number, (row, row_end), (column, column_end))
+        repair(inner, g, starts, (row, row_end), (column, column_end))
     if g.after:
         loops = [g.after]
         while len(loops) < len(g.out.shape):
@@ -94,20 +96,15 @@ def follow(e: Any, g: Any, first: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, 
     return e.b.ptrtoint(called_by_kernel(e.module, piece), I64), e.b.ptrtoint(room, I64)
 
 
-def _variables_around(g: Any) -> list[str]:
-    shifts = [b.shift for b in (g.out, g.left[0], g.right[0]) if b.shift is not None]
-    return sorted({v.attr for v in variables(shifts) if v.attr[0] not in "sl"})
-
-
 def called_by_kernel(module: ir.Module, piece: ir.Function) -> ir.Function:
     """A function of the context and bounds that are counted from the first row and column of the product that the kernel knows."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 5), f"{piece.name}_piece")
     function.linkage = "internal"
     b = ir.IRBuilder(function.append_basic_block("entry"))
     context = b.inttoptr(function.args[0], I64.as_pointer())
-    *known, first_row, first_column = (b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(9))
+    *known, first_row, first_column = (b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(12))
     bounds = [b.add(x, first) for x, first in zip(function.args[1:], (first_row, first_row, first_column, first_column), strict=True)]
-    b.call(piece, [*known, *bounds, function.args[0]])
+    b.call(piece, [*known, *bounds])
     b.ret_void()
     return function
 
@@ -128,19 +125,15 @@ def start(e: Any, buffer: Any) -> ir.Value:
     return p if buffer.shift is None else e.b.gep(p, [e.value(buffer.shift)])
 
 
-def repair(e: Any, g: Any, number: ir.Value, rows: tuple[ir.Value, ir.Value], columns: tuple[ir.Value, ir.Value]) -> None:
+def repair(e: Any, g: Any, starts: Sequence[ir.Value], rows: tuple[ir.Value, ir.Value], columns: tuple[ir.Value, ir.Value]) -> None:
     """Where a piece of a product has a nan, compute it again, with the zeros of the guarded operands winning."""
     _, m, n, k = (e.value(x) for x in g.numbers)
-    (left, lt, lb), (right, rt, rb) = g.left, g.right
     kind = TYPES[g.out.code]
     zero, bad, total = ir.Constant(kind, 0.0), e.entry.alloca(I64), e.entry.alloca(kind)
     e.b.store(ir.Constant(I64, 0), bad)
 
-    def matrix(buffer: Any, rows: ir.Value, columns: ir.Value, transposed: bool, moves: bool) -> tuple[Any, ...]:
-        p = start(e, buffer)
-        return e.b.gep(p, [e.b.mul(number, e.b.mul(rows, columns))]) if moves else p, strides(rows, columns, transposed)
-
-    out, a, b = matrix(g.out, m, n, False, True), matrix(left, m, k, lt, lb), matrix(right, k, n, rt, rb)
+    steps_of = strides(m, k, g.left[1]), strides(k, n, g.right[1]), strides(m, n, False)
+    a, b, out = zip((e.b.inttoptr(p, kind.as_pointer()) for p in starts), steps_of, strict=True)
 
     def place(matrix: tuple[Any, ...], i: ir.Value, j: ir.Value) -> ir.Value:
         p, (row, column) = matrix
