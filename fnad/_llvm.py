@@ -68,7 +68,8 @@ def optimize(text: str, loops: bool = True) -> tuple[Any, Any]:
         module.triple = binding.get_process_triple()
         target = _target()
         options = binding.create_pipeline_tuning_options(2)
-        options.loop_vectorization = options.loop_unrolling = loops
+        options.loop_vectorization = loops
+        options.loop_unrolling = False  # but for loops that are marked
         options.slp_vectorization = False  # costs time to compile; the loops that matter are vectorised as loops
         builder = binding.create_pass_builder(target, options)
         builder.getModulePassManager().run(module, builder)

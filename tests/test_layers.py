@@ -39,6 +39,7 @@ DOORS = {
         "kernels/codegen/emit_lapack.py",
         "kernels/codegen/emit_matrix.py",
         "kernels/codegen/emit_pause.py",
+        "kernels/codegen/emit_parts.py",
         "kernels/codegen/emit_product.py",
         "kernels/codegen/llvm_expr.py",
     },  # the LLVM printer

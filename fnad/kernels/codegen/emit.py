@@ -15,12 +15,15 @@ from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
 from fnad.kernels.codegen.counting import I64, each
+from fnad.kernels.codegen.emit_parts import spread_over_threads
 from fnad.kernels.codegen.emit_pause import in_pieces, repeat
 from fnad.kernels.codegen.emit_product import gemm, lapack, start
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
 
 I32, I8 = ir.IntType(32), ir.IntType(8)
+_BUSY = 64  # operations of a loop that keep a processor busy, also if each iteration of a sum waits for the one before
+_FEW = 8  # loops of a program that is compiled as well as LLVM can
 _BLOCK = 512  # iterations between two looks at whether the rare case occurs
 
 
@@ -50,6 +53,7 @@ class Emitter:
         self.arrays, self.sizes, self.literals, self.work = arguments[:4]
         self.table: ir.Value = arguments[4] if len(arguments) > 4 else ir.Constant(I64, 0)
         self.part: ir.Value | None = arguments[5] if len(arguments) > 4 else None
+        self.large = sum(map(innermost, program.nodes)) > _FEW
         self.fast = False  # whether what is rarely needed is left out
         self.limits: dict[int, tuple[ir.Value, ir.Value]] = {}  # of loops of which only a piece is to run, by id
         self.env: dict[str, ir.Value] = {}
@@ -286,7 +290,7 @@ class Emitter:
         body_of()
         step = self.b.add(i, ir.Constant(I64, 1), flags=("nsw", "nuw"))
         i.add_incoming(step, self.b.block)
-        self.b.cbranch(self.b.icmp_signed("<", step, n), body, after)
+        advise(self.b.cbranch(self.b.icmp_signed("<", step, n), body, after), self.module, loop, self.large)
         self.b.position_at_end(after)
 
     def copy(self, b: ir.IRBuilder, value: Any, root: Any, part: ir.Value) -> ir.Value:
@@ -402,6 +406,27 @@ class Scopes:
         self.others = {r: module.add_metadata([made[q] for q in roots if q is not r]) for r in roots}
 
 
+def innermost(node: Any) -> int:
+    """How many innermost loops there are in a node."""
+    inside = sum(innermost(child) for body in getattr(node, "bodies", ()) for child in body)
+    return inside or type(node).__name__ == "Loop"
+
+
+def advise(branch: Any, module: ir.Module, loop: Any, large: bool) -> None:
+    """Tell LLVM what is not worth its time in a large program: to work on several vectors at once, unless in sums."""
+    if any(type(child).__name__ != "Store" for child in loop.body):
+        return
+    if loop.size.op == "const" and loop.extent > 1:
+        advice: tuple[Any, ...] = ("llvm.loop.unroll.full",)
+    elif large and (loop.size_of_code > _BUSY or not any(s.combine and s.buffer.root.is_register for s in loop.body)):
+        advice = "llvm.loop.interleave.count", ir.Constant(I32, 1)
+    else:
+        return
+    node = module.add_metadata([f"loop {len(module.metadata)}", list(advice)])
+    node.operands = (node, *node.operands[1:])  # this is how LLVM knows the advice to be for one loop only
+    branch.set_metadata("llvm.loop", node)
+
+
 def rare_conditions(loop: Any) -> tuple[list[Any], dict[str, Any]]:
     """When an innermost loop needs what its expressions rarely need: conditions over loads, and those loads."""
     if any(type(child).__name__ != "Store" for child in loop.body):
@@ -444,58 +469,3 @@ def highest(code: str) -> Any:
     if code in ("f32", "f64"):
         return float("inf")
     return 1 if code == "bool" else (1 << int(code[1:])) - 1 if code[0] == "u" else (1 << (int(code[1:]) - 1)) - 1
-
-
-def spread_over_threads(
-    b: ir.IRBuilder, entry: ir.IRBuilder, module: ir.Module, kernel: ir.Function, count: ir.Value, context: ir.Value, work: ir.Value
-) -> None:
-    """Call `kernel(*context, part)` for every part, through TBB if the workspace's header says that there are threads."""
-    byte_pointer = I8.as_pointer()
-    wrapper = range_function(module, kernel)
-    threads = b.load(b.inttoptr(b.add(work, ir.Constant(I64, 8)), I64.as_pointer()))
-    several, alone, after = (b.append_basic_block(name) for name in ("several", "alone", "after"))
-    start, length, step = (entry.alloca(I64) for _ in range(3))
-    b.store(ir.Constant(I64, 0), start)
-    b.store(count, length)
-    b.store(ir.Constant(I64, 1), step)
-    data = b.bitcast(context, byte_pointer)
-    first = b.bitcast(start, byte_pointer.as_pointer())
-    b.cbranch(b.icmp_signed(">", threads, ir.Constant(I64, 1)), several, alone)
-    b.position_at_end(several)
-    word = I64.as_pointer()
-    kinds = [byte_pointer, byte_pointer.as_pointer(), word, word, byte_pointer, I64, I64, I32]
-    name = "fnad_parallel_for"
-    run = module.globals.get(name) or ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-    one = ir.Constant(I64, 1)
-    b.call(run, [b.bitcast(wrapper, byte_pointer), first, length, step, data, one, one, b.trunc(threads, I32)])
-    b.branch(after)
-    b.position_at_end(alone)
-    b.call(wrapper, [first, length, step, data])
-    b.branch(after)
-    b.position_at_end(after)
-
-
-def range_function(module: ir.Module, kernel: ir.Function) -> ir.Function:
-    """What the thread pool calls: `(first, length, step, context)` runs the parts from *first on."""
-    byte_pointer, word = I8.as_pointer(), I64.as_pointer()
-    function = ir.Function(
-        module, ir.FunctionType(ir.VoidType(), [byte_pointer.as_pointer(), word, word, byte_pointer]), f"{kernel.name}_range"
-    )
-    function.linkage = "internal"
-    begin, body, end = (function.append_basic_block(name) for name in ("begin", "body", "end"))
-    b = ir.IRBuilder(begin)
-    first = b.load(b.bitcast(function.args[0], word))
-    stop = b.add(first, b.load(function.args[1]))
-    context = b.bitcast(function.args[3], word)
-    values = [b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(5)]
-    b.cbranch(b.icmp_signed("<", first, stop), body, end)
-    b.position_at_end(body)
-    i = b.phi(I64)
-    i.add_incoming(first, begin)
-    b.call(kernel, [*values, i])
-    step = b.add(i, ir.Constant(I64, 1))
-    i.add_incoming(step, body)
-    b.cbranch(b.icmp_signed("<", step, stop), body, end)
-    b.position_at_end(end)
-    b.ret_void()
-    return function
