@@ -138,7 +138,7 @@ def test_an_error_inside_leaves_nothing_behind():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: torch.vander,
+        lambda: torch.sparse_coo_tensor,
         lambda: nn.functional.fractional_max_pool2d,
         lambda: nn.FractionalMaxPool3d,
         lambda: nn.utils.fuse_conv_bn_eval,
@@ -150,7 +150,7 @@ def test_an_error_inside_leaves_nothing_behind():
 def test_what_is_absent_says_so_by_name(ask):
     with pytest.raises(
         UnknownNameError,
-        match=r"(vander|fractional_max_pool2d|FractionalMaxPool3d|fuse_conv_bn_eval|Fold3d|Lamb|unfold_copy) does not exist",
+        match=r"(sparse_coo_tensor|fractional_max_pool2d|FractionalMaxPool3d|fuse_conv_bn_eval|Fold3d|Lamb|unfold_copy) does not exist",
     ):
         ask()
 
@@ -220,3 +220,26 @@ def test_a_state_dict_makes_another_module_the_same(tmp_path_factory, names, dty
     for p in other.parameters():
         p.data.add_(1)
     assert all(torch.equal(v, before[k]) for k, v in one.state_dict().items())
+
+
+def test_what_needs_bfloat16_or_a_gpu_says_so():
+    with pytest.raises(fnad.errors.UnsupportedError, match="bfloat16"):
+        torch.autocast("cpu")
+    with pytest.warns(UserWarning, match="CUDA is not available"), torch.autocast("cuda"):
+        pass
+    for ask in (lambda: torch.bfloat16, lambda: torch.cuda.current_device, lambda: torch.autograd.detect_anomaly, lambda: torch.fft.stft):
+        with pytest.raises((UnknownNameError, fnad.errors.UnsupportedError), match="does not exist"):
+            ask()
+    with pytest.raises(UnknownNameError, match=r"Module\.register_backward_hook does not exist"):
+        nn.Linear(1, 1).register_backward_hook(print)
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(fnad.errors.UnsupportedError, match=r"x = x\.unsqueeze"):
+        (x * 1).unsqueeze_(0)
+    with pytest.raises(fnad.errors.UnsupportedError, match="batches of gradients"):
+        torch.autograd.grad(x.sum(), x, is_grads_batched=True)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.zeros(1).expand(3).add_(1)
+    fixed = np.ones(2)
+    fixed.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        torch.from_numpy(fixed).add_(1)
