@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import optree
 
 from fnad import _fork
 from fnad import _template as template
-from fnad.errors import TreeError
+from fnad.errors import ShapeError, TreeError
 from fnad.typing import PyTree
 
 NAMESPACE = "fnad"
@@ -246,3 +247,48 @@ def register(cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unf
         unflatten: `(aux, children) -> obj`; must accept any objects as children.
     """
     optree.register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)
+
+
+def ravel_pytree(tree: PyTree) -> tuple[Any, Callable[[Any], PyTree]]:
+    """The entries of all leaves as one vector, and the way back.
+
+    Args:
+        tree: A pytree of arrays and scalars, traced or not.
+
+    Returns:
+        A pair `(vector, unravel)`. The vector, of the dtype that the leaves promote to, holds the leaves in order, each in C order;
+        `unravel(vector)` is a pytree like `tree`, with its shapes and dtypes. Both can be differentiated and compiled. Semantics as
+        `jax.flatten_util.ravel_pytree` (JAX 0.10).
+
+    Raises:
+        ShapeError: (by `unravel`) the vector has another length.
+
+    >>> vector, unravel = ravel_pytree({"w": np.ones((2, 2)), "b": 3.0})
+    >>> vector
+    array([3., 1., 1., 1., 1.])
+    >>> unravel(2 * vector)["w"]
+    array([[2., 2.],
+           [2., 2.]])
+    """
+    found, spec = flatten(tree)
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in found]
+    sizes = [math.prod(x.shape) for x in arrays]
+    kinds = [(x.shape, x.dtype) for x in arrays]
+    dtype = np.result_type(*(d for _, d in kinds)) if arrays else np.dtype(float)
+    vector = np.concatenate([np.ravel(x).astype(dtype) for x in arrays]) if arrays else np.empty(0)
+
+    def unravel(vector: Any) -> PyTree:
+        if np.shape(vector) != (sum(sizes),):
+            raise ShapeError(
+                "unravel takes a vector as long as that of ravel_pytree", got={"shape": np.shape(vector), "expected": (sum(sizes),)}
+            )
+        out, begin = [], 0
+        for n, (shape, kind) in zip(sizes, kinds, strict=True):
+            part = np.reshape(vector[begin : begin + n], shape)
+            whole = kind.kind in "iub" and part.dtype.kind in "fc"
+            part = np.real(part) if part.dtype.kind == "c" and kind.kind != "c" else part
+            out.append((np.rint(part) if whole and kind.kind != "b" else part).astype(kind)[() if shape == () else ...])
+            begin += n
+        return unflatten(spec, out)
+
+    return vector, unravel

@@ -22,7 +22,7 @@ FLOORS = [
     {"scipy"},  # spelled on numpy's helpers
     {"transforms"},
     {"control", "jit"},
-    {"caching", "checkpoints", "explanation", "nn", "optim", "parallel", "profiling", "testing"},
+    {"caching", "checkpoints", "debug", "explanation", "nn", "optim", "parallel", "profiling", "testing"},
     {"torch"},
     {"__init__"},
 ]

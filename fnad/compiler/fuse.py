@@ -42,7 +42,9 @@ class Fuser:
 
     def _insert(self, body: list[Node], node: Node, begin: int = 0) -> None:
         written, read = touched(node)
-        if not read and not any(written & side for other in body for side in touched(other)):  # start values: out of the way
+        if (
+            not read and not isinstance(node, Host) and not any(written & side for other in body for side in touched(other))
+        ):  # start values: out of the way
             body.insert(begin, node)
             return
         if isinstance(node, Loop):

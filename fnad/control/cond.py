@@ -14,7 +14,7 @@ from fnad.control import _lanes as lanes
 from fnad.control._bodies import Batched, Body, Flags, close, derived, output_avals, tidy, unify
 from fnad.control._staging import arrays, check_function, concrete, join, lift
 from fnad.core.aval import Aval, aval_of
-from fnad.core.graph import Graph, evaluate, is_recording, record
+from fnad.core.graph import Graph, evaluate, is_recording, record, without_effects
 from fnad.core.lowering import Branch
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
@@ -154,6 +154,7 @@ def _backward(branches: tuple[Graph, ...], wanted: Flags, given: Flags) -> tuple
 
 def _pulled(branches: tuple[Graph, ...], wanted: Flags, given: Flags) -> tuple[tuple[Graph, ...], tuple[Any, ...], list[int], Flags]:
     count, none = len(wanted), (False,) * len(wanted)
+    branches = tuple(map(without_effects, branches))
     found = tuple(map(any, zip(*(bodies.pulled(b, wanted, given, none, none).found for b in branches), strict=True)))
     graphs = []
     for b in branches:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import itertools
 import sys
@@ -53,6 +54,14 @@ class Equation:
     @property
     def line(self) -> str:
         return str(self.where or "unknown")
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it does something besides computing, itself or in a graph that it holds: then it is no dead code."""
+        if self.primitive.effect:
+            return True
+        parts = itertools.chain.from_iterable(p if isinstance(p, tuple) else (p,) for p in self.params.values())
+        return any(e.has_effect for p in parts if isinstance(p, Graph) for e in p.equations)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,11 +224,16 @@ class RecordTrace(Trace):
         return tuple(outs) if primitive.multiple else outs[0]
 
 
-_recording: ContextVar[bool] = ContextVar("recording", default=False)
+_recording: ContextVar[RecordTrace | None] = ContextVar("recording", default=None)
 
 
 def is_recording() -> bool:
     """Whether a function is being recorded: loops then become one equation. It decides the form of a result, not its value."""
+    return _recording.get() is not None
+
+
+def current_recording() -> RecordTrace | None:
+    """What records at the moment, if anything does: for operations that have no traced operand and belong to the program all the same."""
     return _recording.get()
 
 
@@ -255,7 +269,7 @@ def record(
     transforms, as if it had been done before: good for the body of a loop, wrong for a branch that may not be taken.
     """
     trace = RecordTrace(function or f, keeper)
-    before = _recording.set(True)
+    before = _recording.set(trace)
     referring = BY_REFERENCE.set(trace if keeper is None else BY_REFERENCE.get())
     captured = CAPTURING.set(trace) if capture else None
     try:
@@ -276,6 +290,19 @@ def record(
     return Graph(tuple(i.variable for i in inputs), tuple(trace.constants.values()), tuple(trace.equations), outputs)
 
 
+def without_effects(graph: Graph) -> Graph:
+    """The same computation and nothing else: what computes values again does not print them again."""
+    if not any(e.has_effect for e in graph.equations):
+        return graph
+
+    def pure(x: Any) -> Any:
+        return without_effects(x) if isinstance(x, Graph) else tuple(map(pure, x)) if isinstance(x, tuple) else x
+
+    kept = (e for e in graph.equations if not e.primitive.effect)
+    equations = [dataclasses.replace(e, params={k: pure(v) for k, v in e.params.items()}) if e.has_effect else e for e in kept]
+    return Graph(graph.inputs, graph.constants, tuple(equations), graph.outputs)
+
+
 def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
     """The outputs of a graph for plain arrays or tracers as inputs."""
     if len(args) != len(graph.inputs):
@@ -294,7 +321,7 @@ def _evaluated(graph: Graph, args: Sequence[Any]) -> dict[Var, Any]:
     """The values of all variables."""
     values: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
     values.update(graph.constants)
-    recorded = _recording.get()
+    recorded = is_recording()
     for e in graph.equations:
         inputs = [_read(values, v) for v in e.inputs]
         if recorded:
