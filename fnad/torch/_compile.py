@@ -30,7 +30,7 @@ class CompiledFunction(Wrapper):
         self.function = function
         self._regions: list[Region] = []
         self._counts: dict[Any, int] = {}
-        self._eager = False
+        self._eager = self._made_some = False
 
     def __repr__(self) -> str:
         count = len(self._regions)
@@ -61,10 +61,12 @@ class CompiledFunction(Wrapper):
         if count > _OFTEN:
             return self._give_up(args, kwargs)
         region = self._record(args, kwargs, leaves)
-        if region.effect:  # perhaps something that is made when it is first needed
-            region = self._record(args, kwargs, leaves)
+        if region.effect and region.made and not self._made_some:  # something that is made when it is first needed
+            self._made_some = True
+            return self.function(*args, **kwargs)
         if region.effect:
             raise refuse_effect(region)
+        self._made_some = False
         self._regions = [region, *self._regions][:_MOST]
         given = region.arguments(args, kwargs)
         return region.run(region.given if given is None else given)
@@ -77,7 +79,7 @@ class CompiledFunction(Wrapper):
 
     def _give_up(self, args: Any, kwargs: Any) -> Any:
         self._eager = True
-        changed = next((r.state.changed() for r in self._regions if r.state.changed()), "")
+        changed = next((what for r in self._regions if (what := r.state.changed()[0])), "")
         warn(
             RecordingWarning,
             f"torch.compile: a function was recorded {_OFTEN} times for arguments of the same kind; it now runs as it is",

@@ -151,6 +151,82 @@ def test_modes_and_frozen_parameters():
         np.testing.assert_allclose(model[1].running_var.numpy(), other[1].running_var.numpy(), rtol=1e-12)
 
 
+def test_a_step_with_parameters_that_are_frozen_now_and_then():
+    found = []
+    for compiling in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 1)).double()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+
+        def step(x):
+            optimizer.zero_grad()  # noqa: B023
+            (model(x) ** 2).mean().backward()  # noqa: B023
+            optimizer.step()  # noqa: B023
+
+        run = torch.compile(step) if compiling else step
+        seen = []
+        for k in range(8):
+            model[0].requires_grad_(k % 4 < 2)
+            run(torch.randn(5, 3, dtype=torch.float64))
+            seen.append([None if p.grad is None else p.grad.sum().item() for p in model.parameters()])
+            seen.append([p.sum().item() for p in model.parameters()])
+        found.append(seen)
+    for a, b in zip(*found, strict=True):
+        assert [x is None for x in a] == [x is None for x in b]
+        np.testing.assert_allclose([x for x in a if x is not None], [x for x in b if x is not None], rtol=1e-12)
+
+
+def test_derivatives_inside():
+    w = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+    def step(x):
+        y = x.clone().requires_grad_()
+        (g,) = torch.autograd.grad((w * y**3).sum(), y, create_graph=True)
+        (g**2).sum().backward()
+        (h,) = torch.autograd.grad((w * x).sum(), w)
+        return g, h
+
+    wanted = step(torch.ones(2))[1].tolist(), w.grad.tolist()
+    w.grad = None
+    assert (torch.compile(step)(torch.ones(2))[1].tolist(), w.grad.tolist()) == wanted == ([1, 1], [18, 36])
+
+
+class Momentum(torch.optim.Optimizer):
+    """As users write them: state is made when it is first needed."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if "m" not in state:
+                    state["m"] = torch.zeros_like(p)
+                state["m"].mul_(0.9).add_(p.grad)
+                p.add_(state["m"], alpha=-group["lr"])
+
+
+def test_an_optimizer_of_ones_own():
+    found = []
+    for compiling in (False, True):
+        w = nn.Parameter(torch.tensor([1.0, 2.0]))
+        optimizer = Momentum([w], 0.1)
+
+        def step():
+            optimizer.zero_grad()  # noqa: B023
+            (w**2).sum().backward()  # noqa: B023
+            optimizer.step()  # noqa: B023
+
+        run = torch.compile(step) if compiling else step
+        for k in range(5):
+            optimizer.param_groups[0]["lr"] = 0.1 / (k // 3 + 1)
+            run()
+        found.append((w.tolist(), optimizer.state[w]["m"].tolist()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
 def test_second_derivatives_through_a_model():
     model = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1)).double()
     compiled = torch.compile(model)

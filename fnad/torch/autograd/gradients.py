@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import aval_of
+from fnad.core.tracer import Tracer
 from fnad.errors import UnsupportedError
 from fnad.torch import _views
 from fnad.torch._mode import STATE, no_grad
@@ -110,7 +111,7 @@ def grad(
         elif g.__class__ is TapeTracer:
             results.append(run.leave(g))
         else:
-            results.append(make(np.array(g, order="C")))
+            results.append(make(g if isinstance(g, Tracer) else np.array(g, order="C")))
     return tuple(results)
 
 
