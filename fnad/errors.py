@@ -146,6 +146,12 @@ def is_packages(path: str) -> bool:
     return path.startswith((_PACKAGE, _STANDARD, "<frozen")) or "site-packages" in path or "dist-packages" in path
 
 
+def _is_between(path: str) -> bool:
+    """Whether a source file belongs to a library that calls what users hand to it."""
+    standard = path.startswith((_STANDARD, "<frozen")) and "site-packages" not in path
+    return standard or f"{os.sep}scipy{os.sep}" in path
+
+
 def calling_library() -> str:
     """The top-level package of the innermost frame that is neither fnad's nor NumPy's."""
     frame = user_frame()
@@ -153,8 +159,11 @@ def calling_library() -> str:
 
 
 def user_line() -> str:
-    """`file:line in function: source` of the innermost frame that is the user's."""
-    frame = user_frame()
+    """`file:line in function: source` of the innermost frame that is the user's, also where it went through Python's library or SciPy."""
+    first = frame = user_frame()
+    while frame is not None and (not is_users(frame) or _is_between(frame.f_code.co_filename)):
+        frame = frame.f_back
+    frame = frame or first
     return "unknown" if frame is None else describe_line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 

@@ -16,7 +16,7 @@ import optree
 
 from fnad import _fork
 from fnad import _template as template
-from fnad.errors import ShapeError, TreeError
+from fnad.errors import DTypeError, ShapeError, TreeError
 from fnad.typing import PyTree
 
 NAMESPACE = "fnad"
@@ -131,6 +131,16 @@ def flatten_as(spec: Spec, tree: PyTree, what: str, like: str, is_leaf: Callable
     return found
 
 
+def spread_prefix(
+    prefix: PyTree, full: PyTree, spec: Spec, what: str, like: str, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any]:
+    """The leaves of a pytree that may have a leaf where `full`, of structure `spec`, has a node: one for each leaf of `full`."""
+    try:
+        return optree.broadcast_prefix(prefix, full, is_leaf=is_leaf, namespace=NAMESPACE)
+    except ValueError:
+        return flatten_as(spec, prefix, what, like, is_leaf)  # which says where they differ
+
+
 def flatten_prefix(prefix: PyTree, spec: Spec, what: str) -> list[Any]:
     """Broadcast a prefix tree (of non-None-sensitive leaves such as vmap's axes) to one entry per leaf of `spec`."""
     full = unflatten(spec, range(spec.num_leaves))
@@ -221,11 +231,15 @@ def _register_dataclass(cls: type) -> None:
         static = [f.name for f in fields if f.metadata.get("static", False)]
 
         def flatten_node(obj: Any) -> tuple[Any, ...]:
-            return (
-                tuple(getattr(obj, name) for name in dynamic),
-                tuple(getattr(obj, name) for name in static),
-                tuple(dynamic),
-            )
+            fixed = tuple(getattr(obj, name) for name in static)
+            for name, x in zip(static, fixed, strict=True):
+                if hasattr(x, "__array_function__"):
+                    raise DTypeError(
+                        "a static field of a dataclass is part of the structure: something that can be hashed and compared, no array",
+                        got={f"field {name} of {cls.__name__}": type(x).__name__},
+                        fix='leave out metadata={"static": True}; or hold a tuple of numbers there',
+                    )
+            return tuple(getattr(obj, name) for name in dynamic), fixed, tuple(dynamic)
 
         def unflatten_node(aux: Any, children: Any) -> Any:
             # __init__ is passed over: it may convert or validate, and leaves can be tracers or placeholders.

@@ -288,6 +288,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: PyTree
         >>> fnad.switch(1, [np.sin, np.cos, np.tanh], 0.0)
         np.float64(1.0)
     """
+    given: Any = branches
+    if not isinstance(given, Sequence):
+        got = {"branches": getattr(given, "__name__", type(given).__name__)}
+        raise ArgumentError("switch: the branches are a list of functions", got=got, fix="fnad.switch(index, [f, g], *operands)")
     branches = tuple(branches)
     if not branches:
         raise ArgumentError("switch: at least one branch is needed", got={"branches": 0})

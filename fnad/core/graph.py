@@ -153,7 +153,7 @@ class RecordTracer(Tracer):
         raise ConcretizationError(
             f"{wanted} needs a value, but while a function is recorded only shapes and dtypes are known",
             got={"value": repr(self), "at": user_line()},
-            fix=later("advice").needed(wanted, self._plain),
+            fix=later("advice").needed(wanted, self._plain, flag=self._aval.weak and self._aval.dtype.kind == "b"),
         )
 
 
@@ -274,7 +274,7 @@ def record(
     captured = CAPTURING.set(trace) if capture else None
     try:
         inputs = [trace.new(a) for a in avals]
-        outputs = tuple(trace.operand(o) for o in f(*inputs))
+        outputs = tuple(trace.operand(_returned(o)) for o in f(*inputs))
         trace.settle()
     except TypeError as error:
         better = later("advice").of_foreign(error)
@@ -301,6 +301,17 @@ def without_effects(graph: Graph) -> Graph:
     kept = (e for e in graph.equations if not e.primitive.effect)
     equations = [dataclasses.replace(e, params={k: pure(v) for k, v in e.params.items()}) if e.has_effect else e for e in kept]
     return Graph(graph.inputs, graph.constants, tuple(equations), graph.outputs)
+
+
+def _returned(x: Any) -> Any:
+    """A result, which must be an array of numbers or a number."""
+    if isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex):
+        return x
+    raise DTypeError(
+        "a recorded function returns arrays of numbers",
+        got={"result": f"{type(x).__name__}: {x!r:.60}"},
+        fix="leave out what is no array: it does not depend on the values of the arguments, so it is known without a call",
+    )
 
 
 def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
