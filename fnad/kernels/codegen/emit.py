@@ -14,16 +14,18 @@ from llvmlite import ir
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
-from fnad.kernels.codegen.counting import I64, each
+from fnad.kernels.codegen.counting import I64, each, steps
 from fnad.kernels.codegen.emit_parts import spread_over_threads
 from fnad.kernels.codegen.emit_pause import in_pieces, repeat
 from fnad.kernels.codegen.emit_product import gemm, lapack, start
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
+from fnad.kernels.codegen.stages import Stages, stages
 
 I32, I8 = ir.IntType(32), ir.IntType(8)
 _BUSY = 64  # operations of a loop that keep a processor busy, also if each iteration of a sum waits for the one before
 _FEW = 8  # loops of a program that is compiled as well as LLVM can
+_ROWS = 16  # iterations of a loop that runs in stages
 _BLOCK = 512  # iterations between two looks at whether the rare case occurs
 
 
@@ -56,6 +58,7 @@ class Emitter:
         self.large = sum(map(innermost, program.nodes)) > _FEW
         self.fast = False  # whether what is rarely needed is left out
         self.limits: dict[int, tuple[ir.Value, ir.Value]] = {}  # of loops of which only a piece is to run, by id
+        self.rows: dict[Any, tuple[str, ir.Value]] = {}  # registers that there is one of for each iteration, and the first of these
         self.env: dict[str, ir.Value] = {}
         self.pointers: dict[Any, ir.Value] = {}
         self.scopes = scopes
@@ -156,6 +159,9 @@ class Emitter:
 
     def address(self, buffer: Any, index: Sequence[Any]) -> ir.Value:
         base = self.pointer(buffer)
+        if buffer.root in self.rows:
+            name, begin = self.rows[buffer.root]
+            return self.b.gep(base, [self.b.sub(self.env[name], begin)], inbounds=True)
         if buffer.root.is_register:
             return base
         total = self.program.offset(buffer, index)
@@ -236,8 +242,11 @@ class Emitter:
             in_pieces(self, low, n, loop.pause, lambda *piece: self.loop(loop, piece))
             return
         conditions, loads = rare_conditions(loop)
+        cut = stages(self.program, loop)
         if conditions and not self.fast:
             self.in_blocks(loop, low, n, conditions, loads)
+        elif cut is not None:
+            self.in_stages(loop, cut, low, n)
         else:
             self.run_over(loop, low, n, functools.partial(self.nodes, loop.body))
 
@@ -276,6 +285,24 @@ class Emitter:
             self.b.position_at_end(after)
 
         each(self.b, blocks, block)
+
+    def in_stages(self, loop: Any, cut: Stages, low: ir.Value, n: ir.Value) -> None:
+        """Run a loop a few iterations at a time: for all of these the first part of its body, then the next."""
+        size = ir.Constant(I64, _ROWS)
+        for root in cut.kept:
+            kind = ir.ArrayType(memory_type(root.code), _ROWS)
+            self.pointers[root] = self.entry.gep(self.entry.alloca(kind), [ir.Constant(I64, 0), ir.Constant(I64, 0)])
+
+        def block(begin: ir.Value) -> None:
+            end = self.b.add(begin, size)
+            end = self.b.select(self.b.icmp_signed("<", end, n), end, n)
+            self.rows.update((root, (loop.var.attr, begin)) for root in cut.kept)
+            for body in cut.bodies:
+                self.loop(type(loop)(loop.var, loop.extent, loop.size, body), (begin, end))
+            for root in cut.kept:
+                del self.rows[root]
+
+        steps(self.b, low, n, size, block)
 
     def run_over(self, loop: Any, low: ir.Value, n: ir.Value, body_of: Any) -> None:
         before = self.b.block
