@@ -14,7 +14,7 @@ import fnad
 
 ROOT = Path(fnad.__file__).parent
 FLOORS = [
-    {"_fork", "errors", "_config", "_version", "typing", "tree", "_blas", "_numba", "_llvm", "_template", "_threads", "_scipy"},
+    {"_fork", "errors", "_config", "_version", "typing", "tree", "_blas", "_numba", "_llvm", "_malloc", "_template", "_threads", "_scipy"},
     {"kernels", "codegen"},
     {"core"},
     {"primitives"},
