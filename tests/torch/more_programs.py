@@ -281,3 +281,48 @@ def what_is_asked_before_the_cpu_is_chosen(T):
     scaler.update()
     v = T.autograd.Variable(_data(T, 2), requires_grad=True)
     return [str(device), scaler.is_enabled(), w, v.requires_grad, v.is_leaf, T.is_complex(w), T.cuda.device_count()]
+
+
+@program
+def parametrized_weights(T):
+    nn, P = T.nn, T.nn.utils.parametrizations
+    out = []
+    for make, shape in (
+        (lambda: P.weight_norm(nn.Linear(3, 2)), (4, 3)),
+        (lambda: P.weight_norm(nn.Conv1d(2, 3, 2), dim=None), (2, 2, 5)),
+        (lambda: P.weight_norm(nn.ConvTranspose1d(2, 3, 2), dim=1), (2, 2, 5)),
+        (lambda: P.spectral_norm(nn.Linear(3, 2)), (4, 3)),
+        (lambda: P.spectral_norm(nn.ConvTranspose1d(2, 3, 2), n_power_iterations=2), (2, 2, 5)),
+        (lambda: P.spectral_norm(P.weight_norm(nn.Linear(3, 2)), "bias"), (4, 3)),
+    ):
+        m = make().double()
+        with T.no_grad():
+            for i, p in enumerate([*m.parameters(), *m.buffers()]):
+                p.copy_(_data(T, p.numel(), seed=i).reshape(p.shape))
+        x = _leaf(T, *shape)
+        y = m(x)
+        (y * _data(T, *y.shape)).sum().backward()
+        out.append([repr(m), list(m.state_dict()), y, x.grad, [p.grad for p in m.parameters()], list(m.buffers()), m.eval()(x)])
+        T.nn.utils.parametrize.remove_parametrizations(m, "weight")
+        out.append([sorted(m.state_dict()), m(x), type(m).__name__])
+
+    class Symmetric(nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).mT
+
+        def right_inverse(self, x):
+            return x.triu()
+
+    z = T.nn.utils.parametrize
+    m = nn.Linear(3, 3).double()
+    z.register_parametrization(m, "weight", Symmetric())
+    m.weight = _data(T, 3, 3) + _data(T, 3, 3).mT
+    out += [
+        m.weight,
+        m.parametrizations.weight.original,
+        z.is_parametrized(m, "bias"),
+        z.is_parametrized(m),
+        m.parametrizations.weight[0] is not None,
+    ]
+    z.remove_parametrizations(m, "weight", leave_parametrized=False)
+    return [*out, m.weight, z.is_parametrized(m)]
