@@ -256,7 +256,7 @@ class FromPure(Optimizer):
             return False
         numbers = rule.step_numbers([s._data for s in steps], scalars, params)
         distinct = list({id(n): n for n in numbers}.values())
-        arrays = [n.vector for n in distinct]
+        arrays = [x for n in distinct for x in n.vector]
         changed = []
         for p, *row in zip(params, *columns, strict=True):
             changed.append(p)
