@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -35,6 +36,12 @@ class CompiledFunction(Wrapper):
     def __repr__(self) -> str:
         count = len(self._regions)
         return f"<torch.compile of {describe_function(self.function)}, {count} program{'' if count == 1 else 's'}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        return CompiledFunction(copy.deepcopy(self.function, memo))
+
+    def __reduce__(self) -> Any:
+        return CompiledFunction, (self.function,)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -106,7 +113,10 @@ class OptimizedModule(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(self._modules["_orig_mod"], name)
+            inner = self.__dict__.get("_modules", {}).get("_orig_mod")  # not there yet while a copy is made
+            if inner is None:
+                raise
+            return getattr(inner, name)
 
     def __repr__(self) -> str:
         inner = repr(self._orig_mod).replace("\n", "\n  ")

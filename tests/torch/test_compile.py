@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -132,6 +134,20 @@ def test_compile_as_a_method():
         out = model(x)
         np.testing.assert_allclose(out.detach().numpy(), wanted.detach().numpy(), rtol=1e-12)
     assert "program" in repr(model.forward)
+
+
+def test_copies():
+    model = torch.compile(make())
+    x = torch.randn(4, 3, dtype=torch.float64)
+    model(x)
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    assert other(x).abs().max().item() == 0
+    assert model(x).abs().max().item() > 0
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again(x).detach().numpy(), model(x).detach().numpy())
 
 
 def test_modes_and_frozen_parameters():

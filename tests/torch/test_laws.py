@@ -243,3 +243,19 @@ def test_what_needs_bfloat16_or_a_gpu_says_so():
     fixed.flags.writeable = False
     with pytest.raises(RuntimeError, match="read-only"):
         torch.from_numpy(fixed).add_(1)
+
+
+def test_parameters_on_memory_of_all_kinds():
+    """Views, transposed arrays and parts of one array are updated where they lie."""
+    whole, updates = np.ones((4, 3)), []
+    params = [torch.from_numpy(whole[:2]), torch.from_numpy(whole[2:]), torch.from_numpy(np.ones((2, 3)).T), torch.ones(3).double()]
+    optimizer = torch.optim.Adam([p.requires_grad_() for p in params], lr=0.1)
+    for _ in range(4):
+        for p in params:
+            p.grad = torch.full(tuple(p.shape), 2.0, dtype=torch.float64)
+        arrays = [p.detach().numpy() for p in params]
+        optimizer.step()
+        assert all(p.detach().numpy() is a for p, a in zip(params, arrays, strict=True))
+        updates.append({round(float(x), 12) for a in (whole, *arrays) for x in a.ravel()})
+    assert [len(u) for u in updates] == [1] * 4
+    assert len(set.union(*updates)) == 4
