@@ -37,6 +37,10 @@ class FnadError(Exception):
         super().__init__(_message(rule, got or {}, fix, self._line))
         self.rule, self.got, self.fix = rule, got or {}, fix
 
+    def located(self) -> FnadError:
+        """The same with the user's line, if it lacks one."""
+        return self if "at" in self.got else type(self)(self.rule, got={**self.got, "at": user_line()}, fix=self.fix)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.rule, {k: str(v) for k, v in self.got.items()}, self.fix)
 

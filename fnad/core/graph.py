@@ -214,7 +214,10 @@ class RecordTrace(Trace):
         inner = getattr(primitive, "graph", None)
         if inner is not None:  # a compiled function: its equations join those around it
             return tuple(evaluate(inner, args))
-        answer = primitive.infer(*map(aval_of, args), **params)
+        try:
+            answer = primitive.infer(*map(aval_of, args), **params)
+        except (ShapeError, DTypeError) as error:
+            raise error.located() from None
         outs = [self.new(a) for a in (answer if primitive.multiple else (answer,))]
         if outs and outs[0].dtype.kind in "iu" and isinstance(getattr(primitive, "function", None), np.ufunc):
             for a in args:

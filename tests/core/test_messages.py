@@ -12,7 +12,7 @@ import pytest
 import scipy.optimize
 
 import fnad
-from fnad.errors import ArgumentError, ConcretizationError, DTypeError, NonFiniteError, TracerConversionError
+from fnad.errors import ArgumentError, ConcretizationError, DTypeError, NonFiniteError, ShapeError, TracerConversionError
 
 X = np.arange(3.0)
 BOTH = pytest.mark.parametrize("transform", [fnad.grad, fnad.jit], ids=["grad", "jit"])
@@ -105,3 +105,12 @@ def test_rows_of_a_profile_are_sorted():
     kinds = [r.kind for r in measured.sorted("kind").rows]
     assert kinds == sorted(kinds)
     assert {r.name for r in measured.sorted("bytes").rows} == {r.name for r in measured.rows}
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x + np.ones(4), lambda x: x @ np.ones((2, 2)), lambda x: np.where(x > 0, x, np.ones(4)), lambda x: np.fmax(x, np.ones(2))],
+)
+def test_shapes_that_do_not_fit_are_told_with_the_line(f):
+    with pytest.raises(ShapeError, match=r"got at: .*test_messages\.py"):
+        fnad.jit(f)(X)
