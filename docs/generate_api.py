@@ -17,6 +17,7 @@ import fnad
 
 MODULES = (
     "fnad.tree",
+    "fnad.debug",
     "fnad.optim",
     "fnad.optim.schedules",
     "fnad.random",

@@ -4,7 +4,7 @@
     >>> fnad.grad(lambda x: np.sum(np.sin(x)))(np.array([0.0, 1.0]))
     array([1.        , 0.54030231])
 
-Functions take and return plain arrays, in pytrees. Submodules: `fnad.nn`, `fnad.optim`, `fnad.random`, `fnad.scipy`,
+Functions take and return plain arrays, in pytrees. Submodules: `fnad.debug`, `fnad.nn`, `fnad.optim`, `fnad.random`, `fnad.scipy`,
 `fnad.testing`, `fnad.torch` (imported on first use), `fnad.tree`, `fnad.errors`, `fnad.typing`.
 """
 
@@ -39,6 +39,7 @@ from fnad.transforms.vjp import vjp as vjp
 from fnad.transforms.vmap import vmap as vmap
 
 if TYPE_CHECKING:
+    from fnad import debug as debug
     from fnad import nn as nn
     from fnad import optim as optim
     from fnad import random as random
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from fnad.caching import clear_cache as clear_cache
     from fnad.checkpoints import load as load
     from fnad.checkpoints import save as save
+    from fnad.control.callback import pure_callback as pure_callback
     from fnad.control.cond import cond as cond
     from fnad.control.cond import switch as switch
     from fnad.control.scan import associative_scan as associative_scan
@@ -62,7 +64,7 @@ if TYPE_CHECKING:
     from fnad.profiling import profile as profile
 
 __version__ = VERSION
-_LAZY = ("nn", "optim", "random", "scipy", "testing", "torch")
+_LAZY = ("debug", "nn", "optim", "random", "scipy", "testing", "torch")
 _FUNCTIONS = {
     "associative_scan": "control.scan",
     "cache_info": "caching",
@@ -74,6 +76,7 @@ _FUNCTIONS = {
     "map": "control.scan",
     "njit": "loops.njit",
     "profile": "profiling",
+    "pure_callback": "control.callback",
     "register_derivative": "loops.derivatives",
     "save": "checkpoints",
     "scan": "control.scan",

@@ -96,8 +96,9 @@ class config:
 
     def __init__(self, *, debug_nans: bool | None = None, deterministic: bool | None = None, **unknown: Any) -> None:
         for name in unknown:
-            close = difflib.get_close_matches(name, DEFAULTS, 1) or list(DEFAULTS)
-            raise ArgumentError("config: there is no such option", got={"option": name}, fix=f"options are: {', '.join(close)}")
+            close = difflib.get_close_matches(name, DEFAULTS, 1)
+            meant = f"config({close[0]}=...); " if close else ""
+            raise ArgumentError("config: there is no such option", got={"option": name}, fix=f"{meant}options are: {', '.join(DEFAULTS)}")
         given = {"debug_nans": debug_nans, "deterministic": deterministic}
         self._options = {name: value for name, value in given.items() if value is not None}
         for name, value in self._options.items():

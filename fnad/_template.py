@@ -33,6 +33,7 @@ class _Slot:
 class _Template:
     def __init__(self, build: Build, leaves: int) -> None:
         self.scope: dict[str, Any] = {"_new": tuple.__new__}
+        self.dicts: dict[str, list[Any]] = {}
         self.plain = True  # no nodes but those that can be written down
         self.names = ", ".join(f"l{i}" for i in range(leaves))
         self.example = build([_Slot(i) for i in range(leaves)])
@@ -69,6 +70,9 @@ class _Template:
         lines: list[str] = []
         if self.plain:
             self._take(self.example, name, lines)
+        if self.dicts:  # the keys of all, and their order, in one comparison
+            keys = self.name([k for keys in self.dicts.values() for k in keys])
+            lines.append(f"if [{', '.join(f'*{d}' for d in self.dicts)}] != {keys}: raise ValueError")
         return lines
 
     def _take(self, node: Any, name: str, lines: list[str]) -> None:
@@ -78,11 +82,12 @@ class _Template:
         elif node is None:
             lines.append(f"if {name} is not None: raise ValueError")
         else:
-            differs = f"[*{name}] != {self.name([*node])}" if kind is dict else f"len({name}) != {len(node)}"
-            lines.append(f"if {name}.__class__ is not {self.name(kind)} or {differs}: raise ValueError")
+            lines.append(f"if {name}.__class__ is not {self.name(kind)}: raise ValueError")
             parts = {f"n{len(lines)}_{k}": part for k, part in enumerate(node.values() if kind is dict else node)}
-            if parts:
-                lines.append(f"{', '.join(parts)}, = {name}{'.values()' * (kind is dict)}")
+            if kind is dict:
+                self.dicts[name] = [*node]
+            values = f"{name}{'.values()' * (kind is dict)}"
+            lines.append(f"{', '.join(parts)}, = {values}" if parts else f"if {name}: raise ValueError")  # of another length: ValueError
             for part, value in parts.items():
                 self._take(value, part, lines)
 

@@ -42,7 +42,7 @@ def save(path: str | os.PathLike[str], tree: Any) -> None:
     path = os.fspath(path)
     if path.endswith(".safetensors"):
         arrays = _flat_arrays(tree)
-        writer = _safetensors().save
+        writer = _safetensors("safetensors.numpy").save
         _write(path, lambda f: f.write(writer(arrays)))
     elif path.endswith(".npz"):
         save_npz(path, tree)
@@ -58,8 +58,14 @@ def save_npz(path: str, tree: Any) -> None:
     _write(path, lambda f: np.savez(f, **members))
 
 
+_KINDS = {
+    "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4", "U64": "<u8", "I64": "<i8", "F16": "<f2",
+    "F32": "<f4", "F64": "<f8", "C64": "<c8",
+}  # fmt: skip
+
+
 def load(path: str | os.PathLike[str], like: Any = None) -> Any:
-    """Read a pytree that `save` wrote; or a `.safetensors` file of any library, as a dict of arrays.
+    """Read a pytree that `save` wrote; or a `.safetensors` file of any library, as a dict of arrays (bfloat16 as float32).
 
     Args:
         path: The file.
@@ -84,12 +90,7 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     with open(path, "rb") as f:
         head = f.read(4)
     if path.endswith(".safetensors"):
-        try:
-            return _safetensors().load_file(path)
-        except ArgumentError:
-            raise
-        except Exception as e:
-            raise ArgumentError("the file is damaged, or no safetensors file", got={"path": path, "reason": e}) from e
+        return _load_safetensors(path)
     if not head.startswith(b"PK"):
         raise ArgumentError("the file is damaged, or was not written by fnad.save", got={"path": path, "begins with": head})
     try:
@@ -105,6 +106,28 @@ def load(path: str | os.PathLike[str], like: Any = None) -> Any:
     if described.get("version") != _VERSION:
         raise ArgumentError("the file was written by another version of fnad", got={"version": described.get("version")})
     return _rebuild(described["tree"], arrays, like)
+
+
+def _load_safetensors(path: str) -> dict[str, np.ndarray[Any, Any]]:
+    """Arrays by name; bfloat16, which NumPy lacks, becomes float32, which has all its numbers."""
+    deserialize = _safetensors("safetensors").deserialize
+    with open(path, "rb") as f:
+        data = f.read()
+    try:
+        entries = deserialize(data)
+    except Exception as e:
+        raise ArgumentError("the file is damaged, or no safetensors file", got={"path": path, "reason": e}) from e
+    found = {}
+    for name, entry in entries:
+        kind = entry["dtype"]
+        if kind == "BF16":
+            flat = (np.frombuffer(entry["data"], "<u2").astype("<u4") << 16).view("<f4")
+        elif kind in _KINDS:
+            flat = np.frombuffer(entry["data"], _KINDS[kind]).copy()
+        else:
+            raise ArgumentError("the file has an array of a dtype that NumPy lacks", got={"path": path, "array": name, "dtype": kind})
+        found[name] = flat.astype(flat.dtype.newbyteorder("="), copy=False).reshape(entry["shape"])
+    return found
 
 
 def _write(path: str, fill: Callable[[Any], Any]) -> None:
@@ -186,8 +209,8 @@ def _flat_arrays(tree: Any) -> dict[str, np.ndarray[Any, Any]]:
     return {k: np.ascontiguousarray(x) for k, x in tree.items()}
 
 
-def _safetensors() -> Any:
+def _safetensors(module: str) -> Any:
     try:
-        return importlib.import_module("safetensors.numpy")
+        return importlib.import_module(module)
     except ImportError as e:
         raise ArgumentError(".safetensors files need safetensors", fix="pip install 'fnad[io]', or save as .npz") from e

@@ -37,6 +37,10 @@ class FnadError(Exception):
         super().__init__(_message(rule, got or {}, fix, self._line))
         self.rule, self.got, self.fix = rule, got or {}, fix
 
+    def located(self) -> FnadError:
+        """The same with the user's line, if it lacks one."""
+        return self if "at" in self.got else type(self)(self.rule, got={**self.got, "at": user_line()}, fix=self.fix)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.rule, {k: str(v) for k, v in self.got.items()}, self.fix)
 
@@ -146,6 +150,12 @@ def is_packages(path: str) -> bool:
     return path.startswith((_PACKAGE, _STANDARD, "<frozen")) or "site-packages" in path or "dist-packages" in path
 
 
+def _is_between(path: str) -> bool:
+    """Whether a source file belongs to a library that calls what users hand to it."""
+    standard = path.startswith((_STANDARD, "<frozen")) and "site-packages" not in path
+    return standard or f"{os.sep}scipy{os.sep}" in path
+
+
 def calling_library() -> str:
     """The top-level package of the innermost frame that is neither fnad's nor NumPy's."""
     frame = user_frame()
@@ -153,8 +163,11 @@ def calling_library() -> str:
 
 
 def user_line() -> str:
-    """`file:line in function: source` of the innermost frame that is the user's."""
-    frame = user_frame()
+    """`file:line in function: source` of the innermost frame that is the user's, also where it went through Python's library or SciPy."""
+    first = frame = user_frame()
+    while frame is not None and (not is_users(frame) or _is_between(frame.f_code.co_filename)):
+        frame = frame.f_back
+    frame = frame or first
     return "unknown" if frame is None else describe_line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 

@@ -16,7 +16,7 @@ from fnad import _fork, tree
 from fnad._config import CHANGED, option, scoped
 from fnad.core.arguments import Arguments, Options, as_tuple, types_of
 from fnad.core.aval import PYTHON_SCALARS, Aval, aval_of
-from fnad.core.graph import Graph, Literal, array_leaves, evaluate, flat_function, make_graph, record
+from fnad.core.graph import Graph, Literal, array_leaves, evaluate, flat_function, make_graph, record, without_effects
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, describe_place
@@ -75,9 +75,10 @@ class Compiled(Primitive):
     def _pull(self, args: list[Any], g: Sequence[Any]) -> list[Any]:
         n = len(args)
         active = [v.aval.dtype.kind in "fc" for v in self.graph.inputs]
+        computation = without_effects(self.graph)
 
         def pull(*leaves: Any) -> list[Any]:
-            return pull_back(self.flat, list(leaves[:n]), active, leaves[n:], self.function)
+            return pull_back(lambda *xs: evaluate(computation, xs), list(leaves[:n]), active, leaves[n:], self.function)
 
         return self._derive("pullback", pull, [*args, *g])
 

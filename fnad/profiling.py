@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import pathlib
 import statistics
 import time
@@ -12,7 +13,7 @@ from fnad.compiler.groups import Group, aligned, groups, quantity
 from fnad.compiler.pipeline import Executable
 from fnad.compiler.simplify import simplify
 from fnad.core.graph import Graph
-from fnad.errors import UnsupportedError
+from fnad.errors import ArgumentError, UnsupportedError
 from fnad.jit import recorded
 from fnad.typing import Function
 
@@ -58,6 +59,21 @@ class Profile:
 
     def __init__(self, rows: list[Row], seconds: float, runs: int) -> None:
         self.rows, self.time, self.runs = rows, seconds, runs
+
+    def sorted(self, by: str = "time") -> Profile:
+        """The same with other rows first.
+
+        Args:
+            by: A field of the rows: "time", "bytes", "flops", "bytes_per_second", "flops_per_second", the largest first; or "name",
+                "kind", "what", "line", in the order of the alphabet.
+
+        Raises:
+            ArgumentError: the rows have no such field.
+        """
+        if by not in Row._fields:
+            raise ArgumentError("rows are sorted by one of their fields", got={"by": repr(by)}, fix=f"one of {', '.join(Row._fields)}")
+        numbers = by not in ("name", "kind", "what", "line")
+        return Profile(builtins.sorted(self.rows, key=lambda row: getattr(row, by), reverse=numbers), self.time, self.runs)
 
     def __str__(self) -> str:
         head = ("", "kind", "time", "share", "bytes/s", "flop/s", "line", "what")

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import optree
 
 from fnad import _fork
 from fnad import _template as template
-from fnad.errors import TreeError
+from fnad.errors import DTypeError, ShapeError, TreeError
 from fnad.typing import PyTree
 
 NAMESPACE = "fnad"
@@ -130,6 +131,16 @@ def flatten_as(spec: Spec, tree: PyTree, what: str, like: str, is_leaf: Callable
     return found
 
 
+def spread_prefix(
+    prefix: PyTree, full: PyTree, spec: Spec, what: str, like: str, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Any]:
+    """The leaves of a pytree that may have a leaf where `full`, of structure `spec`, has a node: one for each leaf of `full`."""
+    try:
+        return optree.broadcast_prefix(prefix, full, is_leaf=is_leaf, namespace=NAMESPACE)
+    except ValueError:
+        return flatten_as(spec, prefix, what, like, is_leaf)  # which says where they differ
+
+
 def flatten_prefix(prefix: PyTree, spec: Spec, what: str) -> list[Any]:
     """Broadcast a prefix tree (of non-None-sensitive leaves such as vmap's axes) to one entry per leaf of `spec`."""
     full = unflatten(spec, range(spec.num_leaves))
@@ -220,11 +231,15 @@ def _register_dataclass(cls: type) -> None:
         static = [f.name for f in fields if f.metadata.get("static", False)]
 
         def flatten_node(obj: Any) -> tuple[Any, ...]:
-            return (
-                tuple(getattr(obj, name) for name in dynamic),
-                tuple(getattr(obj, name) for name in static),
-                tuple(dynamic),
-            )
+            fixed = tuple(getattr(obj, name) for name in static)
+            for name, x in zip(static, fixed, strict=True):
+                if hasattr(x, "__array_function__"):
+                    raise DTypeError(
+                        "a static field of a dataclass is part of the structure: something that can be hashed and compared, no array",
+                        got={f"field {name} of {cls.__name__}": type(x).__name__},
+                        fix='leave out metadata={"static": True}; or hold a tuple of numbers there',
+                    )
+            return tuple(getattr(obj, name) for name in dynamic), fixed, tuple(dynamic)
 
         def unflatten_node(aux: Any, children: Any) -> Any:
             # __init__ is passed over: it may convert or validate, and leaves can be tracers or placeholders.
@@ -246,3 +261,48 @@ def register(cls: type, flatten: Callable[[Any], tuple[Iterable[Any], Any]], unf
         unflatten: `(aux, children) -> obj`; must accept any objects as children.
     """
     optree.register_pytree_node(cls, flatten, unflatten, namespace=NAMESPACE)
+
+
+def ravel_pytree(tree: PyTree) -> tuple[Any, Callable[[Any], PyTree]]:
+    """The entries of all leaves as one vector, and the way back.
+
+    Args:
+        tree: A pytree of arrays and scalars, traced or not.
+
+    Returns:
+        A pair `(vector, unravel)`. The vector, of the dtype that the leaves promote to, holds the leaves in order, each in C order;
+        `unravel(vector)` is a pytree like `tree`, with its shapes and dtypes. Both can be differentiated and compiled. Semantics as
+        `jax.flatten_util.ravel_pytree` (JAX 0.10).
+
+    Raises:
+        ShapeError: (by `unravel`) the vector has another length.
+
+    >>> vector, unravel = ravel_pytree({"w": np.ones((2, 2)), "b": 3.0})
+    >>> vector
+    array([3., 1., 1., 1., 1.])
+    >>> unravel(2 * vector)["w"]
+    array([[2., 2.],
+           [2., 2.]])
+    """
+    found, spec = flatten(tree)
+    arrays = [x if hasattr(x, "dtype") else np.asarray(x) for x in found]
+    sizes = [math.prod(x.shape) for x in arrays]
+    kinds = [(x.shape, x.dtype) for x in arrays]
+    dtype = np.result_type(*(d for _, d in kinds)) if arrays else np.dtype(float)
+    vector = np.concatenate([np.ravel(x).astype(dtype) for x in arrays]) if arrays else np.empty(0)
+
+    def unravel(vector: Any) -> PyTree:
+        if np.shape(vector) != (sum(sizes),):
+            raise ShapeError(
+                "unravel takes a vector as long as that of ravel_pytree", got={"shape": np.shape(vector), "expected": (sum(sizes),)}
+            )
+        out, begin = [], 0
+        for n, (shape, kind) in zip(sizes, kinds, strict=True):
+            part = np.reshape(vector[begin : begin + n], shape)
+            whole = kind.kind in "iub" and part.dtype.kind in "fc"
+            part = np.real(part) if part.dtype.kind == "c" and kind.kind != "c" else part
+            out.append((np.rint(part) if whole and kind.kind != "b" else part).astype(kind)[() if shape == () else ...])
+            begin += n
+        return unflatten(spec, out)
+
+    return vector, unravel

@@ -14,7 +14,7 @@ import fnad
 
 ROOT = Path(fnad.__file__).parent
 FLOORS = [
-    {"_fork", "errors", "_config", "_version", "typing", "tree", "_blas", "_numba", "_llvm", "_template", "_threads", "_scipy"},
+    {"_fork", "errors", "_config", "_version", "typing", "tree", "_blas", "_numba", "_llvm", "_malloc", "_template", "_threads", "_scipy"},
     {"kernels", "codegen"},
     {"core"},
     {"primitives"},
@@ -22,7 +22,7 @@ FLOORS = [
     {"scipy"},  # spelled on numpy's helpers
     {"transforms"},
     {"control", "jit"},
-    {"caching", "checkpoints", "explanation", "nn", "optim", "parallel", "profiling", "testing"},
+    {"caching", "checkpoints", "debug", "explanation", "nn", "optim", "parallel", "profiling", "testing"},
     {"torch"},
     {"__init__"},
 ]
@@ -39,6 +39,7 @@ DOORS = {
         "kernels/codegen/emit_lapack.py",
         "kernels/codegen/emit_matrix.py",
         "kernels/codegen/emit_pause.py",
+        "kernels/codegen/emit_parts.py",
         "kernels/codegen/emit_product.py",
         "kernels/codegen/llvm_expr.py",
     },  # the LLVM printer

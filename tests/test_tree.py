@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import fnad
 from fnad import tree
 from fnad.errors import ShapeError, TreeError
+from fnad.testing import assert_trees_close
 
 Point = namedtuple("Point", "x y")
 
@@ -183,3 +184,33 @@ def test_functions_made_for_a_structure_walk_as_optree_does(a, b):
         except (ValueError, KeyError):
             return
         assert any(not isinstance(x, float) for x in found)  # a node where a leaf should be
+
+
+RAVELLED = {
+    "nested": {"w": np.arange(4.0).reshape(2, 2), "b": [np.float64(3.0), None, np.zeros((0, 2))]},
+    "turned": (np.arange(6.0).reshape(2, 3).T, np.arange(8.0)[::2]),
+    "mixed": {"f": np.ones(2, np.float32), "n": np.int64(5), "c": np.array([1 + 2j]), "t": np.array([True, False])},
+    "empty": {},
+}
+
+
+@pytest.mark.parametrize("value", RAVELLED.values(), ids=RAVELLED)
+@pytest.mark.parametrize("wrap", [lambda f: f, fnad.jit], ids=["eager", "jit"])
+def test_ravel_pytree_there_and_back(value, wrap):
+    vector = wrap(lambda t: tree.ravel_pytree(t)[0])(value)
+    leaves = tree.leaves(value)
+    assert vector.dtype == (np.result_type(*leaves) if leaves else float)
+    np.testing.assert_array_equal(vector, np.concatenate([np.ravel(x) for x in leaves]) if leaves else [])
+    back = wrap(lambda v: tree.ravel_pytree(value)[1](v))(vector)
+    assert_trees_close(back, value)
+    assert [x.dtype for x in tree.leaves(back)] == [x.dtype for x in leaves]
+
+
+def test_derivatives_through_ravel_pytree():
+    p = {"w": np.ones((2, 2)), "b": 3.0}
+    vector, unravel = tree.ravel_pytree(p)
+    loss = lambda p: np.sum(p["w"] ** 2) * p["b"]
+    assert_trees_close(unravel(fnad.grad(lambda v: loss(unravel(v)))(vector)), fnad.grad(loss)(p))
+    assert_trees_close(fnad.grad(lambda p: loss(unravel(tree.ravel_pytree(p)[0])))(p), fnad.grad(loss)(p))
+    with pytest.raises(ShapeError, match=r"expected: \(5,\)"):
+        unravel(np.ones(4))

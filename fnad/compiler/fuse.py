@@ -8,6 +8,7 @@ from typing import Any
 
 from fnad.compiler.program import Access, Branch, Buffer, Gemm, Host, Loop, Nest, Node, Store, While, accesses, touched
 
+_LARGE = 1000  # operations of a loop from which memory is not what takes time, and LLVM more than twice as long for twice as many
 _STREAMS = 6  # arrays that memory delivers at full speed at the same time
 
 
@@ -41,7 +42,9 @@ class Fuser:
 
     def _insert(self, body: list[Node], node: Node, begin: int = 0) -> None:
         written, read = touched(node)
-        if not read and not any(written & side for other in body for side in touched(other)):  # start values: out of the way
+        if (
+            not read and not isinstance(node, Host) and not any(written & side for other in body for side in touched(other))
+        ):  # start values: out of the way
             body.insert(begin, node)
             return
         if isinstance(node, Loop):
@@ -70,6 +73,8 @@ class Fuser:
 
     def _mergeable(self, a: Loop, b: Loop) -> bool:
         """Whether each iteration of b needs of a only what a's iteration of the same number has finished."""
+        if a.size_of_code + b.size_of_code > _LARGE:
+            return False
         written, read = touched(a)
         new_written, new_read = touched(b)
         shared = (written & new_read) | (read & new_written) | (written & new_written)

@@ -139,8 +139,14 @@ class Executable:
         self._checked = any(schedule.flag in touched(n)[0] for n in schedule.nodes)
         in_python = (self._checked and self.given) or self._parallel or self._blas or self.calls
         self._simple = self._whole and self.work_bytes <= _STACK and not in_python
-        self._enter = self._entry(self.constants)
-        self.run = self._enter if self._simple else self.call
+        held = [
+            as_argument(x, v.aval) if x.ndim and x is not _UNUSED else x for (v, _), x in zip(graph.constants, self.constants, strict=True)
+        ]
+        self._held = tuple(held)
+        self._copies = [(copy, x) for copy, x in zip(held, self.constants, strict=True) if x.size and not np.may_share_memory(copy, x)]
+        self._enter = self._entry(self._held)
+        run = self._enter if self._simple else self.call
+        self.run = functools.partial(self._refresh, run) if self._copies else run
         """The outputs for C-contiguous inputs of the recorded shapes and dtypes; None if one (or a constant) is not."""
 
     def _native(self, nodes: list[Node], slots: dict[Buffer, int]) -> Any:
@@ -171,6 +177,14 @@ class Executable:
             [output(b) for b in self.results],
             Code(self.steps[0], *numbers, release, self.work_bytes * self._simple) if self._whole else NOTHING,
         )
+
+    def _refresh(self, run: Callable[..., list[Any] | None], inputs: Sequence[Any]) -> list[Any] | None:
+        """Run with the present entries of closed-over arrays that are no C-contiguous ones."""
+        for copy, x in self._copies:
+            if copy.shape != x.shape:
+                return None
+            copy[...] = x
+        return run(inputs)
 
     def convert(self, inputs: Sequence[Any]) -> list[Any]:
         """The outputs for inputs and closed-over arrays of any layout, Python scalars included."""
@@ -215,7 +229,7 @@ class Executable:
         self._raise(base)
         if not self._whole:
             new = (x for x, b in zip(outs, self.results, strict=True) if b.root is b)
-            self._run((*inputs, *(self.constants if constants is None else constants), *new), work, base)
+            self._run((*inputs, *(self._held if constants is None else constants), *new), work, base)
             outs = [x if x.ndim else x[()] for x in outs]
         if self._checked and work[base - work.ctypes.data]:
             return self._step_by_step(inputs)

@@ -96,11 +96,12 @@ class Store:
     `equations` are what it computes, for people.
     """
 
-    __slots__ = ("buffer", "combine", "equations", "index", "loads", "value")
+    __slots__ = ("buffer", "combine", "equations", "index", "loads", "size_of_code", "value")
 
     def __init__(self, buffer: Buffer, index: Index, value: Any, loads: dict[str, Access], combine: str | None = None) -> None:
         self.buffer, self.index, self.value, self.loads, self.combine = buffer, index, value, loads, combine
         self.equations: tuple[Any, ...] = ()
+        self.size_of_code = len(ordered([value]))
 
     def accesses(self) -> Iterator[Access]:
         yield from self.loads.values()
@@ -109,12 +110,13 @@ class Store:
 
 
 class Nest:
-    """A node around the nodes of one or more bodies. Knows which buffers they touch."""
+    """A node around the nodes of one or more bodies. Knows which buffers they touch, and how much they are to compile."""
 
-    __slots__ = ("bodies", "read", "written")
+    __slots__ = ("bodies", "read", "size_of_code", "written")
 
     def __init__(self, *bodies: list[Any]) -> None:
         self.bodies = bodies
+        self.size_of_code = 0
         self.written: set[Buffer] = set()
         self.read: set[Buffer] = set()
         for body in bodies:
@@ -125,6 +127,7 @@ class Nest:
         written, read = touched(node)
         self.written |= written
         self.read |= read
+        self.size_of_code += node.size_of_code if isinstance(node, Nest | Store) else 1
 
 
 class Loop(Nest):

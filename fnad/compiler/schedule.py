@@ -31,6 +31,7 @@ from fnad.kernels.expressions import find
 from fnad.primitives.shape import stop
 
 _DEPTH = 40  # longest chain of equations written into one expression
+_FUNCTION = 5  # equations that a function like `exp` counts as
 _CHEAP = 8  # operations worth repeating rather than storing
 _PRODUCTS = 3  # matrix products that are added up at once: more of them would have to be kept until then
 _COSTLY = frozenset({"exp", "log", "tanh", "power", "sin", "cos", "erf", "expit", "log1p", "expm1", "logaddexp", "divide", "sqrt"})
@@ -120,11 +121,12 @@ class Schedule:
                     cost[v] = 0
             if isinstance(word, Scalar | View | Gather | Iota) and not (isinstance(word, View) and word.index is None):
                 out = e.outputs[0]
-                cost[out] = sum(cost.get(v, 0) for v in operands) + (10 if e.primitive.name in _COSTLY else isinstance(word, Scalar))
+                costly = e.primitive.name in _COSTLY
+                cost[out] = sum(cost.get(v, 0) for v in operands) + (10 if costly else isinstance(word, Scalar))
                 if isinstance(word, Gather):
                     stored.update(operands[:1] if isinstance(e.inputs[0], Var) else ())
                     cost[out] = _CHEAP + 1
-                depth[out] = 1 + max((depth.get(v, 0) for v in operands), default=0)
+                depth[out] = (_FUNCTION if costly else 1) + max((depth.get(v, 0) for v in operands), default=0)
                 products[out] = sum(1 if isinstance(self.word.get(v), Call) else products.get(v, 0) for v in operands)
                 if depth[out] > _DEPTH or (products[out] > _PRODUCTS and e.primitive.name == "add"):
                     stored.add(out)

@@ -45,7 +45,7 @@ class Simplifier:
         alive = {v for v in outputs if isinstance(v, Var)}
         kept = []
         for e in reversed(self.equations):
-            if any(o in alive for o in e.outputs):
+            if e.has_effect or any(o in alive for o in e.outputs):
                 alive.update(v for v in e.inputs if isinstance(v, Var))
                 kept.append(e)
         constants = tuple((v, x) for v, x in self.constants if v in alive)
@@ -76,14 +76,14 @@ class Simplifier:
                 e = Equation(REGISTRY["multiply"], inputs, e.params, e.outputs, e.where)  # nothing to guard
             rule = RULES.get(e.primitive.name)
             found = rule(self, inputs, e) if rule else None
-            if found is None and inputs and all(isinstance(v, Literal) for v in inputs) and not e.outputs[0].aval.shape:
+            if found is None and inputs and not p.effect and all(isinstance(v, Literal) for v in inputs) and not e.outputs[0].aval.shape:
                 found = fold(e, inputs)
             if found is not None and fits(found, e.outputs[0]):
                 self.same[e.outputs[0]] = found
                 return
         key = e.primitive, inputs_key(inputs), tuple(sorted(e.params.items()))
         try:
-            twin = self.known.get(key)
+            twin = None if e.has_effect else self.known.get(key)
         except TypeError:  # a parameter that cannot be hashed
             twin = None
         else:

@@ -57,7 +57,7 @@ def trim(graph: Graph) -> Graph:
     kept = []
     for e in reversed(graph.equations):
         used = tuple(o in needed for o in e.outputs)
-        if any(used):
+        if any(used) or e.has_effect:
             prune = getattr(e.primitive, "prune", None)
             if prune is not None and not all(used):
                 e = pruned(e, *prune(used, **e.params))

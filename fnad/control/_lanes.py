@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fnad.control._bodies import Flags, close, derived, output_avals, per_example, unify, zeros
-from fnad.core.aval import Aval, aval_of
+from fnad.core.aval import Aval, aval_of, shape_of
 from fnad.core.graph import Equation, Graph, Literal, evaluate, record
 from fnad.core.lowering import Branch, Call, Iota, Place, Reduce, Repeat, Scalar, View
 from fnad.errors import MissingRuleError
@@ -43,6 +43,8 @@ def _is_harmless(e: Equation) -> bool:
 
 def lend(mask: Any, values: Sequence[Any], batched: Sequence[bool]) -> list[Any]:
     """Values for a batch in which examples outside of the mask have, as constants, what the first one inside it has."""
+    if not shape_of(mask)[0]:
+        return list(values)
     lender = np.argmax(mask)
     return [
         np.where(per_example(mask, x), x, stop_gradient(gather(x, lender, axis=0))) if b else x

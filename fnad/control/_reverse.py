@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from fnad.control._bodies import Body, Flags, floating, needs, output_avals, pulled, reached, tidy, trim, zeros
 from fnad.control._products import Product, take_products
 from fnad.core.aval import aval_of
-from fnad.core.graph import Equation, Graph, Literal, Var
+from fnad.core.graph import Equation, Graph, Literal, Var, without_effects
 from fnad.core.lowering import Gather, Place, Scalar, View
 from fnad.errors import MissingRuleError
 from fnad.primitives._families import Elementwise
@@ -106,7 +106,7 @@ class Reverse:
         sources.update(zip(cotangents[sum(flows) :], (("given", m + k) for k, f in enumerate(rest) if f), strict=True))
         state = [*(so_far[k] for k in sums), *cotangents[: sum(flows)]]
         inputs = (*own[:n], *state, *sources)
-        graph, closed = tidy(Graph(inputs, raw.constants, equations, raw.outputs[len(body.outputs) :]))
+        graph, closed = tidy(without_effects(Graph(inputs, raw.constants, equations, raw.outputs[len(body.outputs) :])))
         apart = take_products(graph, [so_far[k] for k in sums], set(sources))
         graph = trim(apart.graph)
         read = {v for v, f in zip(graph.inputs, needs(graph, (True,) * len(graph.outputs)), strict=True) if f}

@@ -14,7 +14,7 @@ from fnad.control import _lanes as lanes
 from fnad.control._bodies import Batched, Body, Flags, close, derived, output_avals, tidy, unify
 from fnad.control._staging import arrays, check_function, concrete, join, lift
 from fnad.core.aval import Aval, aval_of
-from fnad.core.graph import Graph, evaluate, is_recording, record
+from fnad.core.graph import Graph, evaluate, is_recording, record, without_effects
 from fnad.core.lowering import Branch
 from fnad.core.primitive import Joint, Primitive
 from fnad.core.tracer import Tracer
@@ -154,6 +154,7 @@ def _backward(branches: tuple[Graph, ...], wanted: Flags, given: Flags) -> tuple
 
 def _pulled(branches: tuple[Graph, ...], wanted: Flags, given: Flags) -> tuple[tuple[Graph, ...], tuple[Any, ...], list[int], Flags]:
     count, none = len(wanted), (False,) * len(wanted)
+    branches = tuple(map(without_effects, branches))
     found = tuple(map(any, zip(*(bodies.pulled(b, wanted, given, none, none).found for b in branches), strict=True)))
     graphs = []
     for b in branches:
@@ -287,6 +288,10 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: PyTree
         >>> fnad.switch(1, [np.sin, np.cos, np.tanh], 0.0)
         np.float64(1.0)
     """
+    given: Any = branches
+    if not isinstance(given, Sequence):
+        got = {"branches": getattr(given, "__name__", type(given).__name__)}
+        raise ArgumentError("switch: the branches are a list of functions", got=got, fix="fnad.switch(index, [f, g], *operands)")
     branches = tuple(branches)
     if not branches:
         raise ArgumentError("switch: at least one branch is needed", got={"branches": 0})

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fnad.core import hints
-from fnad.core.tracer import STATIC
+from fnad.core.tracer import STATIC, Tracer
 from fnad.errors import ConcretizationError, FnadError, UnsupportedError, describe_line, is_users, user_frame
 
 _CHOICE = "np.where(condition, a, b) selects for each entry, fnad.cond(condition, f, g, *operands) between two functions"
-_FORMAT = "return the value and format it after the call; print(x) shows its shape and dtype"
+_FORMAT = 'fnad.debug.print("{}", x) shows the value; or return it and format it after the call'
 _AT = "fnad.at(a)[i].set(x) instead of a[i] = x"
 
 TESTS = {
@@ -185,6 +185,20 @@ def _names(frame: FrameType) -> dict[str, Any]:
     return {**frame.f_globals, **frame.f_locals}
 
 
+def _list_of_traced(a: Asked) -> str:
+    """The first argument that is a list with traced entries."""
+    frame = user_frame()
+    names = {} if frame is None else _names(frame)
+    lists = (text for text in a.arguments if isinstance(names.get(text), list | tuple))
+    return next((text for text in lists if any(isinstance(x, Tracer) for x in names[text])), "")
+
+
+def _in_print() -> bool:
+    """Whether the user's running line prints."""
+    frame = user_frame()
+    return frame is not None and linecache.getline(frame.f_code.co_filename, frame.f_lineno).lstrip().startswith("print(")
+
+
 def for_conversion(wanted: str, plain: str) -> str:
     """What to write instead of turning a traced value into a plain one; empty if the line says too little.
 
@@ -195,6 +209,10 @@ def for_conversion(wanted: str, plain: str) -> str:
     a = asked_by_user()
     if a.how == "store":
         return _AT
+    if a.how == "call" and wanted == "a Python float" and _in_print():
+        return f"{_FORMAT}; {plain}"
+    if a.how == "call" and wanted == "a plain ndarray" and (listed := _list_of_traced(a)):
+        return f"np.stack({listed}) instead of {listed}: a list as an argument holds traced numbers; or pass np.array({listed}) to the call"
     if a.how == "call":
         return _of_call(a, wanted, plain)
     if a.how == "format" or wanted == "formatting":
@@ -228,11 +246,13 @@ def _source(node: ast.AST | None) -> str:
     return "" if node is None else ast.unparse(node)
 
 
-def needed(wanted: str, plain: str) -> str:
-    """What to write instead of asking for the value of what only shape and dtype are known of."""
+def needed(wanted: str, plain: str, flag: bool = False) -> str:
+    """What to write instead of asking for the value of what only shape and dtype are known of; a flag is a bool as an argument."""
     if wanted != "bool()":
         return for_conversion(wanted, plain) or f"fnad.at(table)[i].get() instead of table[i], np.where(condition, a, b) to select; {plain}"
     a = asked_by_user()
+    if flag:
+        return f"{plain}; {TESTS.get(a.how) or _CHOICE}"
     if a.how == "call" and (found := _of_call(a, wanted, plain)):
         return found
     return f"{TESTS.get(a.how) or f'{_CHOICE}; fnad.while_loop(condition, body, init) repeats'}; {plain}"

@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 GRAPHS = "graphs"
 """The value of `debug_nans` inside operations whose result is looked at as a whole: only recorded graphs are looked into."""
 FINITE, INF, NAN = range(3)
-_FIX = "keep the arguments away from there, as in np.log(np.where(x > 0, x, 1)); what is meant passes under fnad.config(debug_nans=False)"
+_AWAY = {
+    "divide": "a / np.where(b == 0, 1, b)",
+    "sqrt": "np.sqrt(np.where(x > 0, x, 1))",
+    "power": "np.where(x > 0, x, 1) ** p",
+    "exp": "np.exp(np.minimum(x, 700))",
+}
+_PASS = "what is meant passes under fnad.config(debug_nans=False)"
+
+
+def _fix(name: str) -> str:
+    """What to write, for an operation."""
+    return f"keep the arguments away from there, as in {_AWAY.get(name, 'np.log(np.where(x > 0, x, 1))')}; {_PASS}"
 
 
 def plain(x: Any) -> Any:
@@ -128,7 +139,9 @@ def made(what: str, args: Sequence[Any], outs: Sequence[Any], place: Place | Non
         **_entries(given, values, out.shape, first),
         "at": place or "unknown",
     }
-    return NonFiniteError(f"{what} made {kind} from {from_ if worst(values) else 'finite numbers'}", got=got, fix=_FIX)
+    return NonFiniteError(
+        f"{what} made {kind} from {from_ if worst(values) else 'finite numbers'}", got=got, fix=_fix(what.rsplit(" ", 1)[-1])
+    )
 
 
 def _entries(given: str, values: Sequence[Any], shape: tuple[int, ...], index: tuple[Any, ...]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import itertools
 import sys
@@ -53,6 +54,14 @@ class Equation:
     @property
     def line(self) -> str:
         return str(self.where or "unknown")
+
+    @property
+    def has_effect(self) -> bool:
+        """Whether it does something besides computing, itself or in a graph that it holds: then it is no dead code."""
+        if self.primitive.effect:
+            return True
+        parts = itertools.chain.from_iterable(p if isinstance(p, tuple) else (p,) for p in self.params.values())
+        return any(e.has_effect for p in parts if isinstance(p, Graph) for e in p.equations)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +153,7 @@ class RecordTracer(Tracer):
         raise ConcretizationError(
             f"{wanted} needs a value, but while a function is recorded only shapes and dtypes are known",
             got={"value": repr(self), "at": user_line()},
-            fix=later("advice").needed(wanted, self._plain),
+            fix=later("advice").needed(wanted, self._plain, flag=self._aval.weak and self._aval.dtype.kind == "b"),
         )
 
 
@@ -205,7 +214,10 @@ class RecordTrace(Trace):
         inner = getattr(primitive, "graph", None)
         if inner is not None:  # a compiled function: its equations join those around it
             return tuple(evaluate(inner, args))
-        answer = primitive.infer(*map(aval_of, args), **params)
+        try:
+            answer = primitive.infer(*map(aval_of, args), **params)
+        except (ShapeError, DTypeError) as error:
+            raise error.located() from None
         outs = [self.new(a) for a in (answer if primitive.multiple else (answer,))]
         if outs and outs[0].dtype.kind in "iu" and isinstance(getattr(primitive, "function", None), np.ufunc):
             for a in args:
@@ -215,11 +227,16 @@ class RecordTrace(Trace):
         return tuple(outs) if primitive.multiple else outs[0]
 
 
-_recording: ContextVar[bool] = ContextVar("recording", default=False)
+_recording: ContextVar[RecordTrace | None] = ContextVar("recording", default=None)
 
 
 def is_recording() -> bool:
     """Whether a function is being recorded: loops then become one equation. It decides the form of a result, not its value."""
+    return _recording.get() is not None
+
+
+def current_recording() -> RecordTrace | None:
+    """What records at the moment, if anything does: for operations that have no traced operand and belong to the program all the same."""
     return _recording.get()
 
 
@@ -255,12 +272,12 @@ def record(
     transforms, as if it had been done before: good for the body of a loop, wrong for a branch that may not be taken.
     """
     trace = RecordTrace(function or f, keeper)
-    before = _recording.set(True)
+    before = _recording.set(trace)
     referring = BY_REFERENCE.set(trace if keeper is None else BY_REFERENCE.get())
     captured = CAPTURING.set(trace) if capture else None
     try:
         inputs = [trace.new(a) for a in avals]
-        outputs = tuple(trace.operand(o) for o in f(*inputs))
+        outputs = tuple(trace.operand(_returned(o)) for o in f(*inputs))
         trace.settle()
     except TypeError as error:
         better = later("advice").of_foreign(error)
@@ -274,6 +291,30 @@ def record(
         _recording.reset(before)
         trace.close()
     return Graph(tuple(i.variable for i in inputs), tuple(trace.constants.values()), tuple(trace.equations), outputs)
+
+
+def without_effects(graph: Graph) -> Graph:
+    """The same computation and nothing else: what computes values again does not print them again."""
+    if not any(e.has_effect for e in graph.equations):
+        return graph
+
+    def pure(x: Any) -> Any:
+        return without_effects(x) if isinstance(x, Graph) else tuple(map(pure, x)) if isinstance(x, tuple) else x
+
+    kept = (e for e in graph.equations if not e.primitive.effect)
+    equations = [dataclasses.replace(e, params={k: pure(v) for k, v in e.params.items()}) if e.has_effect else e for e in kept]
+    return Graph(graph.inputs, graph.constants, tuple(equations), graph.outputs)
+
+
+def _returned(x: Any) -> Any:
+    """A result, which must be an array of numbers or a number."""
+    if isinstance(x, Tracer | np.ndarray | np.generic | int | float | complex):
+        return x
+    raise DTypeError(
+        "a recorded function returns arrays of numbers",
+        got={"result": f"{type(x).__name__}: {x!r:.60}"},
+        fix="leave out what is no array: it does not depend on the values of the arguments, so it is known without a call",
+    )
 
 
 def evaluate(graph: Graph, args: Sequence[Any]) -> list[Any]:
@@ -294,7 +335,7 @@ def _evaluated(graph: Graph, args: Sequence[Any]) -> dict[Var, Any]:
     """The values of all variables."""
     values: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
     values.update(graph.constants)
-    recorded = _recording.get()
+    recorded = is_recording()
     for e in graph.equations:
         inputs = [_read(values, v) for v in e.inputs]
         if recorded:

@@ -139,7 +139,6 @@ OPTIM = {
     "scale_by_adam": "adam(lr), which includes the learning rate",
     "scale_by_learning_rate": "sgd(lr)",
     "scale": "sgd(lr), whose updates are -lr times the gradients",
-    "set_to_zero": "sgd(0.0)",
     "freeze": "sgd(0.0) as a part of fnad.optim.partition, or gradients that are None",
     "trace": "sgd(lr, momentum)",
     "reduce_on_plateau": "schedules.reduce_lr_on_plateau",

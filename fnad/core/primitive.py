@@ -67,6 +67,9 @@ class Primitive:
     selective = False
     """`forward` is also told which arguments are differentiated, and its pullback receives None for outputs without a cotangent."""
 
+    effect = False
+    """It is called for what it does: it is neither left out nor merged with another one, also if nothing needs its result."""
+
     strong = False
     """The output has a dtype of its own even if all arguments are Python scalars (a cast)."""
 

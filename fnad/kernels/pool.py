@@ -18,21 +18,25 @@ def forward(x: Any, shape: Any, out: Any, winner: Any) -> None:
     count, h, w = x.shape
     for c in range(count):
         for i in range(out.shape[1]):
+            best, place = out[c, i], winner[c, i]
+            best[:] = 0
+            place[:] = -1
+            for u in range(kh):
+                a = i * sh - ph + u * dh
+                if a < 0 or a >= h:
+                    continue
+                for v in range(kw):
+                    # windows j whose entry v lies in the plane; a row of them at a time, without branches
+                    shift, k = v * dw - pw, u * kw + v
+                    first = max(0, -(shift // sw))
+                    stop = min(out.shape[2], (w - 1 - shift) // sw + 1)
+                    for j in range(first, stop):
+                        value, top, number = x[c, a, j * sw + shift], best[j], place[j]
+                        wins = (number < 0) | (value > top) | ((value != value) & (top == top))
+                        best[j] = value if wins else top
+                        place[j] = k if wins else number
             for j in range(out.shape[2]):
-                best, place, found = out.dtype.type(0), 0, False
-                for u in range(kh):
-                    a = i * sh - ph + u * dh
-                    if a < 0 or a >= h:
-                        continue
-                    for v in range(kw):
-                        b = j * sw - pw + v * dw
-                        if b < 0 or b >= w:
-                            continue
-                        value = x[c, a, b]
-                        if not found or value > best or (value != value and best == best):
-                            best, place, found = value, u * kw + v, True
-                out[c, i, j] = best
-                winner[c, i, j] = place
+                place[j] = max(place[j], 0)
 
 
 @kernel

@@ -39,6 +39,7 @@ from fnad.optim.combine import clip_by_value as clip_by_value
 from fnad.optim.combine import global_norm as global_norm
 from fnad.optim.combine import masked as masked
 from fnad.optim.combine import partition as partition
+from fnad.optim.combine import set_to_zero as set_to_zero
 from fnad.optim.lbfgs import LBFGSState as LBFGSState
 from fnad.optim.lbfgs import lbfgs as lbfgs
 from fnad.optim.matrices import AdafactorState as AdafactorState

@@ -126,7 +126,8 @@ def check_numbers(given: dict[str, Any], signed: tuple[str, ...] = ()) -> None:
         if callable(x):
             continue
         if aval_of(x).dtype.kind not in "biuf":
-            raise DTypeError(f"Invalid {name}: it must be a real number", got={"value": x})
+            fix = "leave out the quotes, or convert it with float()" if isinstance(x, str) else ""
+            raise DTypeError(f"Invalid {name}: it must be a real number", got={"value": repr(x)}, fix=fix)
         if shape_of(x) != ():
             raise ShapeError(f"Invalid {name}: it must be one number", got={"shape": shape_of(x)})
         if name not in signed and not isinstance(x, Tracer) and x < 0:
@@ -148,11 +149,14 @@ def check_optimizers(name: str, *given: Any) -> None:
             fix = (
                 f"{name}(a, b), not {name}([a, b])" if isinstance(x, list | tuple) else "an optimizer is made by a call such as sgd(lr=0.1)"
             )
+            fix = "set_to_zero() leaves parameters as they are" if x is None else fix
             raise ArgumentError(f"{name} goes around optimizers", got={"instead": type(x).__name__}, fix=fix)
 
 
 def check_betas(betas: tuple[Any, ...]) -> dict[str, Any]:
     """Factors of running means lie in [0, 1)."""
+    if not isinstance(betas, tuple | list):
+        raise ArgumentError("Invalid betas: they are a tuple of numbers", got={"betas": repr(betas)}, fix="betas=(0.9, 0.999)")
     given = {f"beta parameter at index {i}": b for i, b in enumerate(betas)}
     check_numbers(given)
     for name, b in given.items():

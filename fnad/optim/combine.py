@@ -123,7 +123,8 @@ def partition(optimizers: Mapping[Hashable, Optimizer], labels: PyTree | Callabl
 
     Args:
         optimizers: label -> `Optimizer`.
-        labels: A pytree of labels like params, or a function of params that returns one.
+        labels: A pytree of labels like params, or a function of params that returns one. A label at an inner node is that of all
+            leaves below it.
 
     Returns:
         `Optimizer(init, update)`; its state is a dict label -> state, in which leaves of other labels are None.
@@ -144,6 +145,34 @@ def partition(optimizers: Mapping[Hashable, Optimizer], labels: PyTree | Callabl
     """
     check_optimizers("partition", *optimizers.values())
     return _Partition(dict(optimizers), labels).pair()
+
+
+def set_to_zero() -> Optimizer:
+    """Updates of zero: for parameters that stay as they are (frozen), in `partition`.
+
+    Returns:
+        `Optimizer(init, update)` without a state. Where a gradient is nan, the update is 0 nevertheless.
+
+    Example:
+        >>> import numpy as np, fnad
+        >>> params = {"base": {"w": np.ones(2), "b": np.ones(1)}, "head": np.ones(2)}
+        >>> groups = {"frozen": fnad.optim.set_to_zero(), "trained": fnad.optim.sgd(lr=0.1)}
+        >>> opt = fnad.optim.partition(groups, {"base": "frozen", "head": "trained"})
+        >>> fnad.optim.apply_updates(params, opt.update(params, opt.init(params), params)[0])
+        {'base': {'w': array([1., 1.]), 'b': array([1.])}, 'head': array([0.9, 0.9])}
+
+    Reference: `set_to_zero` of optax (DeepMind, 2020); `requires_grad_(False)` of PyTorch.
+    """
+    return _Zero().pair()
+
+
+@dataclass(frozen=True)
+class _Zero(Wrapper):
+    def init(self, params: PyTree) -> Any:
+        return ()
+
+    def update(self, grads: PyTree, state: Any, params: PyTree = None, **extra: Any) -> tuple[PyTree, Any]:
+        return map_given(lambda g: np.zeros(aval_of(g).shape, aval_of(g).dtype), grads), state
 
 
 @dataclass(frozen=True)
@@ -171,7 +200,7 @@ class _Partition(Wrapper):
         return tree.unflatten(spec, updates), new
 
     def _names(self, like: PyTree, spec: tree.Spec) -> list[Any]:
-        found = tree.flatten_as(spec, self.labels(like) if callable(self.labels) else self.labels, "labels", "params", is_none)
+        found = tree.spread_prefix(self.labels(like) if callable(self.labels) else self.labels, like, spec, "labels", "params", is_none)
         for name, path in zip(found, tree.paths(spec), strict=True):
             if name is not None and name not in self.parts:
                 raise ArgumentError("every label has an optimizer", got={f"labels{path}": repr(name), "optimizers": list(self.parts)})

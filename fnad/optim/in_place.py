@@ -58,14 +58,14 @@ class Leaf(NamedTuple):
     dtype: np.dtype[Any]
     arrays: tuple[bool, ...]
     """Which of the rule's arrays this leaf has."""
-    vector: int
-    """Which vector of numbers it takes; leaves at the same step share one."""
+    numbers: int
+    """Which numbers it takes; leaves at the same step share theirs."""
 
 
 def program(rule: Rule, names: tuple[str, ...], leaves: Sequence[Leaf]) -> Any:
     """The program of a step; None if the rule, or a leaf, cannot be computed so.
 
-    Its inputs are the vectors of numbers (float64), then gradient, parameter and arrays of each leaf. It returns the new parameter and
+    Its inputs are the numbers (float64, shape ()), then gradient, parameter and arrays of each leaf. It returns the new parameter and
     arrays of each leaf in turn, in the memory of the old ones where it can.
     """
     if not rule.elementwise or any(leaf.dtype not in KERNEL_DTYPES for leaf in leaves):
@@ -75,9 +75,9 @@ def program(rule: Rule, names: tuple[str, ...], leaves: Sequence[Leaf]) -> Any:
     def flat(*given: Any) -> list[Any]:
         out: list[Any] = []
         equations = given[0]._trace.equations
-        rest = iter(given[vectors:])
+        rest = iter(given[scalars:])
         for leaf in leaves:
-            numbers = {name: given[leaf.vector][i].astype(leaf.dtype) for i, name in enumerate(names)}
+            numbers = {name: given[leaf.numbers * len(names) + i].astype(leaf.dtype) for i, name in enumerate(names)}
             first = len(equations)
             g, p = next(rest), next(rest)
             arrays = [next(rest) if there else None for there in leaf.arrays]
@@ -88,8 +88,8 @@ def program(rule: Rule, names: tuple[str, ...], leaves: Sequence[Leaf]) -> Any:
             out += [_ROUNDED[arithmetic.add](p, u), *(x for x, there in zip(new, leaf.arrays, strict=True) if there)]
         return out
 
-    vectors = 1 + max((leaf.vector for leaf in leaves), default=0)
-    avals = [Aval((len(names),), np.dtype(np.float64))] * vectors
+    scalars = len(names) * (1 + max((leaf.numbers for leaf in leaves), default=0))
+    avals = [Aval((), np.dtype(np.float64))] * scalars  # not one vector: loops that share an array would be merged
     donated: list[int] = []
     for leaf in leaves:
         donated += range(len(avals) + 1, len(avals) + 2 + sum(leaf.arrays))

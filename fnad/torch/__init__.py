@@ -10,18 +10,22 @@
 
 It holds no mathematics: operations are fnad's primitives, `backward()` drives the pullbacks of `fnad.vjp`, optimizers call `fnad.optim`.
 Files: `_tensor` (the class), `_tape` and `_backward` (recording, and the walk back), `_views`, `_call` (how functions of arrays become
-functions of tensors); `_operators`, `_reductions`, `_shapes`, `_indexing`, `_creation`, `_random`, `_linalg` (operations by subject).
+functions of tensors); `_operators`, `_reductions`, `_shapes`, `_indexing`, `_creation`, `_random`, `_linalg` (operations by subject);
+`_special`, `_statistics`, `_joining`, `_factors` (those that fewer scripts use), `_absent` (the rest).
 """
 
 from __future__ import annotations
 
 import math as _math
 from typing import Any as _Any
-from typing import NoReturn as _NoReturn
 
-from fnad.errors import UnknownNameError as _UnknownNameError
+from fnad.torch import _absent as _absent
 from fnad.torch import _format as _format  # registers how tensors are printed
+from fnad.torch import amp as amp
 from fnad.torch import autograd as autograd
+from fnad.torch import backends as backends
+from fnad.torch import cuda as cuda
+from fnad.torch import fft as fft
 from fnad.torch import func as func
 from fnad.torch import linalg as linalg
 from fnad.torch import nn as nn
@@ -270,6 +274,7 @@ from fnad.torch._shapes import vstack as vstack
 from fnad.torch._tensor import Size as Size
 from fnad.torch._tensor import Tensor as Tensor
 from fnad.torch._tensor import device as device
+from fnad.torch.amp import autocast as autocast
 from fnad.torch.func import pure as pure
 from fnad.torch.func import vmap as vmap
 from fnad.torch.serialization import load as load
@@ -362,10 +367,7 @@ def use_deterministic_algorithms(mode: _Any, **_: _Any) -> None:
     """Has no effect: operations are deterministic."""
 
 
-def __getattr__(name: str) -> _NoReturn:
+def __getattr__(name: str) -> _Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'fnad.torch' has no attribute {name!r}")
-    raise _UnknownNameError(
-        f"torch.{name} does not exist in fnad.torch",
-        fix="compose it from other operations, or use NumPy on x.detach().numpy(); docs/torch.md lists what there is",
-    )
+    return _absent.found(name)

@@ -150,7 +150,7 @@ class Walk:
 
     def accumulate(self, target: Any, g: Any) -> None:
         """Add to the gradient of a leaf an array that nobody else holds."""
-        if STATE.known is not None and id(target) not in STATE.known:
+        if STATE.known is not None and id(target) not in STATE.known and not isinstance(target._data, Tracer):
             raise ArgumentError(
                 "torch.compile: the function reaches a tensor that requires gradients in a way that is not seen",
                 got={"tensor": f"{target._data.dtype}{list(target._data.shape)}"},

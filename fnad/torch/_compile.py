@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -30,11 +31,17 @@ class CompiledFunction(Wrapper):
         self.function = function
         self._regions: list[Region] = []
         self._counts: dict[Any, int] = {}
-        self._eager = False
+        self._eager = self._made_some = False
 
     def __repr__(self) -> str:
         count = len(self._regions)
         return f"<torch.compile of {describe_function(self.function)}, {count} program{'' if count == 1 else 's'}>"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledFunction:
+        return CompiledFunction(copy.deepcopy(self.function, memo))
+
+    def __reduce__(self) -> Any:
+        return CompiledFunction, (self.function,)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -61,10 +68,12 @@ class CompiledFunction(Wrapper):
         if count > _OFTEN:
             return self._give_up(args, kwargs)
         region = self._record(args, kwargs, leaves)
-        if region.effect:  # perhaps something that is made when it is first needed
-            region = self._record(args, kwargs, leaves)
+        if region.effect and region.made and not self._made_some:  # something that is made when it is first needed
+            self._made_some = True
+            return self.function(*args, **kwargs)
         if region.effect:
             raise refuse_effect(region)
+        self._made_some = False
         self._regions = [region, *self._regions][:_MOST]
         given = region.arguments(args, kwargs)
         return region.run(region.given if given is None else given)
@@ -77,7 +86,7 @@ class CompiledFunction(Wrapper):
 
     def _give_up(self, args: Any, kwargs: Any) -> Any:
         self._eager = True
-        changed = next((r.state.changed() for r in self._regions if r.state.changed()), "")
+        changed = next((what for r in self._regions if (what := r.state.changed()[0])), "")
         warn(
             RecordingWarning,
             f"torch.compile: a function was recorded {_OFTEN} times for arguments of the same kind; it now runs as it is",
@@ -104,7 +113,10 @@ class OptimizedModule(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(self._modules["_orig_mod"], name)
+            inner = self.__dict__.get("_modules", {}).get("_orig_mod")  # not there yet while a copy is made
+            if inner is None:
+                raise
+            return getattr(inner, name)
 
     def __repr__(self) -> str:
         inner = repr(self._orig_mod).replace("\n", "\n  ")

@@ -10,9 +10,10 @@ or values of an outer transform; with `create_graph`; and when its key is met fo
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class Outline:
     """What a tape looks like, and the arrays on it."""
 
     def __init__(self, targets: Sequence[tuple[Any, int]], grads: Sequence[Any], wanted: Sequence[tuple[Any, int]] | None) -> None:
-        self.nodes = _nodes(t for t, _ in targets)
+        self.nodes = _nodes([t for t, _ in targets])
         self.number = {id(node): k for k, node in enumerate(self.nodes)}
         self.leaves: list[Any] = []
         self.arrays: list[Any] = []
@@ -70,28 +71,29 @@ class Outline:
     def at(self, target: Any, k: int) -> tuple[int, int]:
         """A place that a cotangent goes to: the number of a node, or of a leaf, counted down from -1."""
         n = self.number.get(id(target))
-        if n is None:
-            if isinstance(target._data, Tracer):
-                raise _NoKey
-            self.leaves.append(target)
-            n = self.number[id(target)] = -len(self.leaves)
-        return n, k
+        return (self.leaf(target) if n is None else n), k
+
+    def leaf(self, target: Any) -> int:
+        if isinstance(target._data, Tracer):
+            raise _NoKey
+        self.leaves.append(target)
+        n = self.number[id(target)] = -len(self.leaves)
+        return n
 
     def array(self, x: Any) -> int:
-        """The argument that an array is."""
-        k = self.place.get(id(x))
-        if k is None:
-            if x.dtype.kind not in "biufc" or (not x.flags.c_contiguous and x.nbytes > _STRIDED):
-                raise _NoKey
-            k = self.place[id(x)] = len(self.arrays)
-            self.arrays.append(x)
-            self.avals.append((x.shape, x.dtype))
+        """The argument that an array becomes."""
+        if x.dtype.kind not in "biufc" or (not x.flags.c_contiguous and x.nbytes > _STRIDED):
+            raise _NoKey
+        k = self.place[id(x)] = len(self.arrays)
+        self.arrays.append(x)
+        self.avals.append((x.shape, x.dtype))
         return k
 
     def value(self, x: Any, baked: bool) -> Any:
         cls = x.__class__
         if cls is np.ndarray:
-            return self.array(x)
+            k = self.place.get(id(x))
+            return self.array(x) if k is None else k
         if cls is float and not baked:
             self.arrays.append(x)
             self.avals.append(None)
@@ -112,20 +114,24 @@ class Outline:
         for counter, version in node.guards:
             if counter[0] != version:
                 raise _NoKey
-        baked = primitive.name == "power"
-        values = [self.value(v, baked) for v in node.saved[0]]
-        out = node.out
-        if out.__class__ is np.ndarray:
-            out = self.array(out)
-        elif out.__class__ is tuple:
-            out = _Unread(out) if node.outs.__class__ is not list else tuple([self.value(o, True) for o in out])
-        elif out is not None:
-            out = self.value(out, True)
+        place, number, baked = self.place, self.number, primitive.name == "power"
+        values = []
+        for v in node.saved[0]:
+            k = place.get(id(v)) if v.__class__ is np.ndarray else None
+            values.append(self.value(v, baked) if k is None else k)
+        outs = node.outs
+        several = outs.__class__ is list
+        out = None if node.out is None else tuple([self.value(o, True) for o in node.out]) if several else self.value(node.out, True)
         self.rows.append((values, out))
-        edges = tuple([None if e is None else self.at(*e) for e in node.edges])
-        outs = tuple(node.outs) if node.outs.__class__ is list else node.outs
+        edges: list[Any] = []
+        for e in node.edges:
+            if e is not None:
+                n = number.get(id(e[0]))
+                edges += (self.leaf(e[0]) if n is None else n), e[1]
+            else:
+                edges.append(None)
         params = tuple([(k, v.__class__, repr(v) if v.__class__ is float else v) for k, v in node.params.items()]) if node.params else ()
-        return primitive, params, tuple(values), out, outs, edges
+        return primitive, params, tuple(values), out, tuple(outs) if several else outs, tuple(edges)
 
 
 class _Unread(tuple[Any, ...]):
@@ -149,19 +155,21 @@ class _Number:
         return hash(self.text)
 
 
-def _nodes(targets: Iterator[Any]) -> list[Any]:
+def _nodes(targets: list[Any]) -> list[Any]:
     """All nodes that targets depend on, the youngest first."""
     seen: set[int] = set()
     found: list[Any] = []
-    stack = [*targets]
-    while stack:
-        node = stack.pop()
+    while targets:
+        node = targets.pop()
         if node.__class__ is Node and id(node) not in seen:
             seen.add(id(node))
             found.append(node)
-            stack.extend([e[0] for e in node.edges if e is not None])
-    found.sort(key=lambda node: -node.seq)
+            targets += [e[0] for e in node.edges if e is not None]
+    found.sort(key=_seq, reverse=True)
     return found
+
+
+_seq = operator.attrgetter("seq")
 
 
 class Program:

@@ -59,11 +59,7 @@ def _pass(outputs: Sequence[Any], grads: Sequence[Any], retain: bool, create: bo
             seeds.append(g)
         found = None if create else attempt(targets, seeds, retain, wanted)
         if found is None:
-            for (target, k), g in zip(targets, seeds, strict=True):
-                run.seed(target, k, g)
-            run.run()
-            run.finish()
-            return [] if wanted is None else [dense(run.found.get((id(t), k))) for t, k in wanted], run
+            return _walk(run, targets, seeds, wanted), run
         if wanted is None:
             for leaf, g in found:
                 run.accumulate(leaf, g)
@@ -71,6 +67,14 @@ def _pass(outputs: Sequence[Any], grads: Sequence[Any], retain: bool, create: bo
         return [g if g is None or not isinstance(t, Tensor) else run.hooked(t, g) for g, (t, _) in zip(found, wanted, strict=True)], run
     finally:
         STATE.recording = recording
+
+
+def _walk(run: Walk, targets: list[tuple[Any, int]], seeds: list[Any], wanted: Any) -> list[Any]:
+    for (target, k), g in zip(targets, seeds, strict=True):
+        run.seed(target, k, g)
+    run.run()
+    run.finish()
+    return [] if wanted is None else [dense(run.found.get((id(t), k))) for t, k in wanted]
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:

@@ -56,7 +56,7 @@ class Region:
         self.kinds = [_kind(x) for x in self.given]
         self.recording = STATE.recording
         self.owners = [t for t in state.tensors if t._grad is not None]
-        self.absent = [t for t in state.tensors if t._grad is None and t._req]
+        self.absent = [t for t in state.tensors if t._grad is None]
         self.requires = [t._req for t in state.tensors]
         tensors = [*state.tensors, *[t._grad for t in self.owners]]
         self.numbers = [(group, name) for o in state.optimizers for group in o.param_groups for name in o.traced(group)]
@@ -113,14 +113,19 @@ class Region:
         try:
             graph = record(flat, [*avals, *[_WEAK] * sum(counts), _KEY], self.function)
         except (ConcretizationError, TracerConversionError) as error:
+            self.state.restore()
             raise ConcretizationError(
                 f"torch.compile: {error.rule}",
                 got=error.got,
                 fix="return the tensor and look at it after the call; torch.where chooses between tensors; what has to look at values "
                 "cannot be compiled",
             ) from error
-        self.effect = self.state.changed()
+        except BaseException:
+            self.state.restore()
+            raise
+        self.effect, self.made = self.state.changed()
         if self.effect:
+            self.state.restore()
             return
         self.changed, self.spec_out, self.results, self.fresh = out["changed"], out["spec"], out["results"], out["fresh"]
         self._check_memory(all_tensors)

@@ -6,6 +6,7 @@ hold it has changed, the function is looked at anew.
 
 from __future__ import annotations
 
+import copy
 import dis
 import functools
 import inspect
@@ -35,27 +36,33 @@ class Container:
         name: What it is called.
         read: Its values now.
         labels: What these are called.
+        holder: The dict or list itself, if it is one.
     """
 
-    __slots__ = ("before", "labels", "name", "read")
+    __slots__ = ("before", "copy", "holder", "labels", "name", "read")
 
-    def __init__(self, name: str, read: Callable[[], Any], labels: list[str]) -> None:
-        self.name, self.read, self.labels = name, read, labels
+    def __init__(self, name: str, read: Callable[[], Any], labels: list[str], holder: Any = None) -> None:
+        self.name, self.read, self.labels, self.holder = name, read, labels, holder
         self.before = list(read())
+        self.copy: Any = None if holder is None else copy.copy(holder)
 
     def same(self) -> bool:
         now = self.read()
         return len(now) == len(self.before) and all(map(operator.is_, now, self.before))
 
-    def changed(self) -> str:
-        """What of it is another object, and no equal number or string; empty if there is nothing."""
+    def changed(self) -> tuple[str, bool]:
+        """What of it is another object, and no equal number or string (empty if there is nothing); whether it was missing before."""
         now = list(self.read())
-        if len(now) != len(self.before):
-            return self.name or "a variable"
-        for k, (a, b) in enumerate(zip(now, self.before, strict=True)):
+        for k, (a, b) in enumerate(zip(now, self.before, strict=False)):
             if a is not b and not (a.__class__ is b.__class__ and isinstance(a, _NUMBERS) and a == b):
-                return (self.labels[k] if k < len(self.labels) else self.name) or "a variable"
-        return ""
+                return (self.labels[k] if k < len(self.labels) else self.name) or "a variable", b is None
+        return ("", False) if len(now) == len(self.before) else (self.name or "a variable", len(now) > len(self.before))
+
+    def restore(self) -> None:
+        """Put back what a dict or list held."""
+        if self.holder is not None and not self.same():
+            self.holder.clear()
+            (self.holder.update if isinstance(self.holder, dict) else self.holder.extend)(self.copy)
 
 
 class Wrapper:
@@ -96,9 +103,10 @@ class State:
         elif isinstance(x, FromPure):
             self._visit_optimizer(name, x)
         elif isinstance(x, dict | types.MappingProxyType):
-            self._watch(name, x.values, [(f"{name}[{k!r}]", v) for k, v in list(x.items())])
+            holder = x if isinstance(x, dict) else None
+            self._watch(name, x.values, [(f"{name}[{k!r}]", v) for k, v in list(x.items())], holder)
         elif isinstance(x, list | deque):
-            self._watch(name, lambda: x, [(f"{name}[{i}]", v) for i, v in enumerate(x)])
+            self._watch(name, lambda: x, [(f"{name}[{i}]", v) for i, v in enumerate(x)], x)
         elif isinstance(x, tuple | set | frozenset):
             self._queue += [(f"{name}[...]", v) for v in x]
         elif isinstance(x, types.MethodType):
@@ -110,14 +118,14 @@ class State:
         elif isinstance(x, Module | Optimizer) or is_users_class(type(x)) or type(x).__module__.startswith("fnad.torch"):
             self._visit_object(name, x)
 
-    def _watch(self, name: str, read: Callable[[], Any], parts: list[tuple[str, Any]]) -> None:
-        self.containers.append(Container(name, read, [label for label, _ in parts]))
+    def _watch(self, name: str, read: Callable[[], Any], parts: list[tuple[str, Any]], holder: Any = None) -> None:
+        self.containers.append(Container(name, read, [label for label, _ in parts], holder))
         self._queue += parts
 
     def _visit_object(self, name: str, x: Any) -> None:
         fields = getattr(x, "__dict__", None)
         if isinstance(fields, dict):
-            self._watch(name, fields.values, [(f"{name}.{k}", v) for k, v in fields.items()])
+            self._watch(name, fields.values, [(f"{name}.{k}", v) for k, v in fields.items()], fields)
         call = inspect.getattr_static(type(x), "forward" if isinstance(x, Module) else "__call__", None)
         if isinstance(call, types.FunctionType):
             self._queue.append(("", call))
@@ -134,9 +142,9 @@ class State:
             )
             self._watch(f"{name}.param_groups[{i}]['params']", lambda group=group: group["params"], [])  # type: ignore[misc]
             self._queue += [("", p) for p in group["params"]]
-        self._watch(f"{name}.state", x.state.values, [])
+        self._watch(f"{name}.state", x.state.values, [], x.state)
         for entry in list(x.state.values()):
-            self._watch(f"{name}.state[...]", entry.values, [("", v) for v in entry.values()])
+            self._watch(f"{name}.state[...]", entry.values, [("", v) for v in entry.values()], entry)
 
     def _visit_function(self, f: types.FunctionType) -> None:
         code = f.__code__
@@ -154,9 +162,15 @@ class State:
     def unchanged(self) -> bool:
         return all(c.same() for c in self.containers)
 
-    def changed(self) -> str:
-        """The name of something that is not as it was; empty if there is nothing."""
-        return next((what for c in self.containers if (what := c.changed())), "")
+    def changed(self) -> tuple[str, bool]:
+        """The name of something that is not as it was (empty if there is nothing), and whether all such things were missing before."""
+        found = [what for c in self.containers if (what := c.changed())[0]]
+        return (found[0][0], all(missing for _, missing in found)) if found else ("", False)
+
+    def restore(self) -> None:
+        """Put back what dicts, lists and objects held."""
+        for c in self.containers:
+            c.restore()
 
 
 def _filled(cell: types.CellType) -> bool:

@@ -159,3 +159,23 @@ def test_a_recurrent_layer_of_several_units_has_a_compiled_gradient():
     params, x = layer.init(fnad.random.key(0)), np.random.default_rng(0).normal(size=(5, 4, 3))
     gradient = fnad.grad(lambda p: np.sum(layer.apply(p, x)[0] ** 2))
     fnad.testing.assert_trees_close(fnad.jit(gradient)(params), gradient(params), rtol=1e-10, atol=1e-12)
+
+
+def test_zeros_that_win_against_nan_inside_of_a_loop():
+    """The operands of the product are parts of arrays, one for each step."""
+
+    def f(xs, w):
+        def step(h, x):
+            h = np.maximum(h + np.where(x > 0, np.maximum(x, 0) @ w, 0), 0)
+            return h, h
+
+        h, hs = fnad.scan(step, np.zeros((32, 32)), xs)
+        return np.sum(h) + np.sum(hs * np.arange(4.0)[:, None, None])
+
+    rng = np.random.default_rng(0)
+    xs, w = rng.normal(size=(4, 32, 32)), rng.normal(size=(32, 32))
+    for x in (xs, np.where(np.arange(32) == 3, np.inf, xs)):
+        with np.errstate(all="ignore"):
+            got, want = fnad.jit(fnad.grad(f, (0, 1)))(x, w), fnad.grad(f, (0, 1))(x, w)
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)

@@ -573,6 +573,22 @@ def test_a_large_buffer_that_is_used_again_is_refused():
         fnad.jit(f)(np.ones(300_000))
 
 
+@pytest.mark.parametrize("n", [3, 200])
+def test_closed_over_arrays_in_another_order_are_seen_as_they_are(n):
+    """The program works on a copy, which is made anew for each call into the same memory."""
+    a, x = np.random.default_rng(0).normal(size=(n, n + 1)), np.ones(n)
+    turned, part = a.T, a[:, ::2]
+    f = fnad.jit(lambda x: (turned @ x, x @ part))
+    for _ in range(3):
+        for got, want in zip(f(x), (turned @ x, x @ part), strict=True):
+            np.testing.assert_allclose(got, want, rtol=1e-12)
+        a += 1
+    entry = fnad.explain(lambda x: turned @ x)(x)._executable
+    first = entry.convert([x])[0]
+    a += 1
+    np.testing.assert_allclose(entry.convert([x])[0] - first, n, rtol=1e-9)
+
+
 def test_a_closed_over_array_that_was_resized_is_refused():
     c = np.arange(6.0)
     f = fnad.jit(lambda x: c * x)

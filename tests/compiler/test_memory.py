@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import os
+import subprocess
 import sys
 
 import numpy as np
@@ -165,3 +168,30 @@ def test_one_function_over_many_sizes():
     p = {"w": np.ones((4, 3)), "b": np.zeros(3)}
     per_size = grown(lambda i: f(p, np.ones((100 + i, 4))), 50, 150) / 150
     assert per_size < 50_000
+
+
+PAGES = """
+import resource
+import numpy as np, fnad
+f = fnad.jit(lambda x, y: (x + y, x * y, x - y))
+x, y = np.ones(200_000), np.ones(200_000)
+for _ in range(5):
+    out = f(x, y)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(20):
+    out = f(x, y)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) / 20, fnad._malloc.keep_pages())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's malloc")
+@pytest.mark.parametrize("chosen", [{}, {"MALLOC_TRIM_THRESHOLD_": "131072"}])
+def test_results_come_in_pages_that_were_used_before(chosen):
+    """Unless the environment says what malloc does; three results are 1200 pages."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_"))} | chosen
+    env["PYTHONPATH"] = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", PAGES], env=env, capture_output=True, text=True, check=True)
+    faults, kept = done.stdout.split()
+    if kept == "True":
+        assert float(faults) < 100
+    assert kept == str(not chosen) or not hasattr(ctypes.CDLL(None), "mallopt")

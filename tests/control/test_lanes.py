@@ -76,9 +76,14 @@ def test_batch_is_a_loop_over_examples(f, form):
     want = np.array([f(k, x) for k, x in zip(N, X, strict=True)])
     with np.errstate(all="ignore"):  # a recorded graph is evaluated as it stands: other branches may make nan on the way
         assert_trees_close(form(fnad.vmap(f))(N, X), want)
-    pairs = fnad.vmap(fnad.vmap(f, (0, None)), (None, 0))
+
+
+@pytest.mark.parametrize("f", [bounded, choice, factor], ids=lambda f: f.__name__)
+@each_form
+def test_batches_of_batches(f, form):
+    want = np.array([[f(k, x) for k in N] for x in X])
     with np.errstate(all="ignore"):
-        assert_trees_close(form(pairs)(N, X), np.array([[f(k, x) for k in N] for x in X]))
+        assert_trees_close(form(fnad.vmap(fnad.vmap(f, (0, None)), (None, 0)))(N, X), want)
 
 
 @apart
@@ -114,3 +119,9 @@ def test_what_is_the_same_for_all_examples_stays_one_value(form):
     assert_trees_close(form(fnad.jacfwd(f))(X), np.eye(4) * 120.0)
     graph = fnad.make_graph(fnad.jacfwd(f))(X)
     assert "cond" in str(graph)
+
+
+@apart
+def test_an_empty_batch(f):
+    for form in (lambda f: f, fnad.jit):
+        assert form(fnad.vmap(fnad.jacfwd(f, 1)))(np.zeros(0, int), np.zeros(0)).shape == (0,)

@@ -35,7 +35,7 @@ def test_lenet(style, tmp_path):
 
 @pytest.mark.parametrize("style", STYLES)
 def test_char_gpt(style, tmp_path):
-    done = run("char_gpt.py", "--style", style, "--steps", "40", "--sample", "30", cwd=tmp_path)
+    done = run("char_gpt.py", "--style", style, "--steps", "40", "--batch-size", "16", "--sample", "30", cwd=tmp_path)
     found, count, guess = re.search(
         rf"^style {style}: ([\d.]+) bits per character on (\d+) held-out ones \(frequencies alone: ([\d.]+)\)$", done.stdout, re.M
     ).groups()
@@ -50,7 +50,7 @@ def test_char_gpt(style, tmp_path):
 def test_char_gpt_learns_a_text_of_ones_own(tmp_path):
     """A text that repeats itself costs next to nothing, once it is known."""
     (tmp_path / "own.txt").write_text("abcdefgh" * 4000)
-    text = run("char_gpt.py", "--text", "own.txt", "--steps", "60", "--sample", "16", cwd=tmp_path).stdout
+    text = run("char_gpt.py", "--text", "own.txt", "--steps", "60", "--batch-size", "8", "--sample", "16", cwd=tmp_path).stdout
     assert float(re.search(r"([\d.]+) bits per character", text)[1]) < 0.2
     assert text.splitlines()[0] == "abcdefgh" * 2
 

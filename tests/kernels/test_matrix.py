@@ -23,7 +23,7 @@ def kernel(code, way):
         text = str(print_blas(name, code))
     else:
         text = print_gemm(name, code, tile_for(_llvm.host()[1]) if way == "host" else Tile(16, 4, 3))
-    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 13)(_llvm.load(_llvm.machine_code(text), name))
+    return ctypes.CFUNCTYPE(None, *[ctypes.c_int64] * 13)(_llvm.load(_llvm.machine_code(text, loops=False), name))
 
 
 @pytest.fixture(scope="module", params=[(code, way) for code in DTYPES for way in ("host", "small", "blas")], ids="-".join)

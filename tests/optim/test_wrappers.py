@@ -479,3 +479,18 @@ def test_numbers_that_are_none():
     for wrong in ("0.1", 1j):
         with pytest.raises(DTypeError, match="Invalid learning rate: it must be a real number"):
             optim.sgd(wrong)
+
+
+def test_labels_of_inner_nodes_and_frozen_groups():
+    """A label stands for all leaves below it; what is frozen stays, whatever its gradient is."""
+    params = {"base": {"w": np.ones(2), "b": [np.ones(1), None]}, "head": np.ones(2)}
+    grads = {"base": {"w": np.full(2, np.nan), "b": [np.ones(1), None]}, "head": np.full(2, 2.0)}
+    parts = {"frozen": optim.set_to_zero(), "trained": optim.sgd(0.1)}
+    whole = {"base": {"w": "frozen", "b": ["frozen", "frozen"]}, "head": "trained"}
+    for labels in ({"base": "frozen", "head": "trained"}, whole, {"base": {"w": "frozen", "b": "frozen"}, "head": "trained"}):
+        opt = optim.partition(parts, labels)
+        for wrap in (lambda f: f, fnad.jit):
+            updates, _ = wrap(opt.update)(grads, opt.init(params), params)
+            assert_trees_close(optim.apply_updates(params, updates), {**params, "head": np.full(2, 0.8)})
+    with pytest.raises(TreeError, match="labels"):
+        optim.partition(parts, {"base": "frozen"}).init(params)

@@ -196,3 +196,133 @@ def a_scheduler_goes_on_from_its_state(T):
                 rows.append(float(opt.param_groups[0]["lr"]))
         out.append(rows)
     return out
+
+
+@program
+def autograd_functional(T):
+    f = T.autograd.functional
+    x, y = _data(T, 3), _data(T, 2, seed=4)
+
+    def pair(a, b):
+        return (a * b.sum()).exp(), (a[:2] * b) ** 2
+
+    def one(a, b):
+        return (a**3).sum() * (b**2).sum()
+
+    w = _leaf(T, 3)
+    table = f.jacobian(lambda a: (a**3) * w, x, create_graph=True)
+    (table**2).sum().backward()
+    out = [
+        f.jacobian(lambda a: a**2, x),
+        f.jacobian(pair, (x, y)),
+        f.jacobian(lambda a: (a.sum(), a * 2), x),
+        f.jacobian(lambda a: T.zeros(2, dtype=T.float64), x),
+        f.hessian(lambda a: (a**3).sum(), x),
+        f.hessian(one, (x, y)),
+        f.vjp(pair, (x, y), (x, y)),
+        f.vjp(lambda a: a.sum(), x),
+        f.jvp(pair, (x, y), (x * 2, y)),
+        f.hvp(one, (x, y), (x, y)),
+        f.vhp(lambda a: (a**4).sum(), x, x),
+        table,
+        w.grad,
+    ]
+    for ask in (
+        lambda: f.vjp(lambda a: a * 2, x),
+        lambda: f.hvp(lambda a: a * 2, x, x),
+        lambda: f.jacobian(lambda a: T.zeros(2), x, strict=True),
+        lambda: f.jacobian(lambda a: 3, x),
+        lambda: f.jacobian(lambda a: a, 3.0),
+    ):
+        try:
+            out.append(ask())
+        except (RuntimeError, TypeError) as e:
+            out.append(type(e).__name__)
+    return out
+
+
+@program
+def checks_of_gradients(T):
+    class Wrong(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            return a * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 3
+
+    x = _leaf(T, 2, 3)
+    out = [
+        T.autograd.gradcheck(lambda a: (a.sin(), (a * a).sum()), (x,)),
+        T.autograd.gradgradcheck(lambda a: a**3, (x,)),
+        T.autograd.gradcheck(Wrong.apply, (x,), raise_exception=False),
+    ]
+    try:
+        T.autograd.gradcheck(Wrong.apply, (x,))
+    except RuntimeError as e:
+        out.append(type(e).__name__)
+    return out
+
+
+@program
+def what_is_asked_before_the_cpu_is_chosen(T):
+    device = T.device("cuda" if T.cuda.is_available() else "cpu")
+    T.cuda.manual_seed_all(0)
+    T.backends.cudnn.benchmark = False
+    scaler = T.amp.GradScaler("cuda", enabled=T.cuda.is_available())
+    w = _leaf(T, 3)
+    optimizer = T.optim.SGD([w], lr=0.1)
+    with T.autocast(device_type="cpu", enabled=False):
+        loss = (w * 2).sum()
+    scaler.scale(loss).backward()
+    scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    scaler.update()
+    v = T.autograd.Variable(_data(T, 2), requires_grad=True)
+    return [str(device), scaler.is_enabled(), w, v.requires_grad, v.is_leaf, T.is_complex(w), T.cuda.device_count()]
+
+
+@program
+def parametrized_weights(T):
+    nn, P = T.nn, T.nn.utils.parametrizations
+    out = []
+    for make, shape in (
+        (lambda: P.weight_norm(nn.Linear(3, 2)), (4, 3)),
+        (lambda: P.weight_norm(nn.Conv1d(2, 3, 2), dim=None), (2, 2, 5)),
+        (lambda: P.weight_norm(nn.ConvTranspose1d(2, 3, 2), dim=1), (2, 2, 5)),
+        (lambda: P.spectral_norm(nn.Linear(3, 2)), (4, 3)),
+        (lambda: P.spectral_norm(nn.ConvTranspose1d(2, 3, 2), n_power_iterations=2), (2, 2, 5)),
+        (lambda: P.spectral_norm(P.weight_norm(nn.Linear(3, 2)), "bias"), (4, 3)),
+    ):
+        m = make().double()
+        with T.no_grad():
+            for i, p in enumerate([*m.parameters(), *m.buffers()]):
+                p.copy_(_data(T, p.numel(), seed=i).reshape(p.shape))
+        x = _leaf(T, *shape)
+        y = m(x)
+        (y * _data(T, *y.shape)).sum().backward()
+        out.append([repr(m), list(m.state_dict()), y, x.grad, [p.grad for p in m.parameters()], list(m.buffers()), m.eval()(x)])
+        T.nn.utils.parametrize.remove_parametrizations(m, "weight")
+        out.append([sorted(m.state_dict()), m(x), type(m).__name__])
+
+    class Symmetric(nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).mT
+
+        def right_inverse(self, x):
+            return x.triu()
+
+    z = T.nn.utils.parametrize
+    m = nn.Linear(3, 3).double()
+    z.register_parametrization(m, "weight", Symmetric())
+    m.weight = _data(T, 3, 3) + _data(T, 3, 3).mT
+    out += [
+        m.weight,
+        m.parametrizations.weight.original,
+        z.is_parametrized(m, "bias"),
+        z.is_parametrized(m),
+        m.parametrizations.weight[0] is not None,
+    ]
+    z.remove_parametrizations(m, "weight", leave_parametrized=False)
+    return [*out, m.weight, z.is_parametrized(m)]

@@ -3,7 +3,7 @@
 import json
 import pathlib
 
-from . import layer_cases
+from . import function_cases, layer_cases
 from .more_programs import program as _  # noqa: F401  registers its programs
 from .nn_programs import PROGRAMS
 from .programs import plain
@@ -19,6 +19,9 @@ if __name__ == "__main__":
     layers = {call: layer_cases.answers(torch, call, inputs) for call, inputs in layer_cases.each()}
     text = json.dumps({"version": torch.__version__, "cases": rounded_text(layers)}, separators=(",", ":"))
     here.with_name("layers.json").write_text(text.replace('],"', '],\n"') + "\n")
+    functions = {name: function_cases.answers(torch, name) for name in function_cases.CASES}
+    text = json.dumps({"version": torch.__version__, "cases": rounded_text(functions)}, separators=(",", ":"))
+    here.with_name("functions.json").write_text(text.replace(']],"', ']],\n"') + "\n")
     rounded = rounded_text({name: plain(f(torch)) for name, f in PROGRAMS.items()})
     here.with_name("recorded.json").write_text(
         json.dumps({"version": torch.__version__, "programs": rounded}, separators=(",", ":")) + "\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import warnings
 
 import numpy as np
@@ -134,6 +136,20 @@ def test_compile_as_a_method():
     assert "program" in repr(model.forward)
 
 
+def test_copies():
+    model = torch.compile(make())
+    x = torch.randn(4, 3, dtype=torch.float64)
+    model(x)
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    assert other(x).abs().max().item() == 0
+    assert model(x).abs().max().item() > 0
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again(x).detach().numpy(), model(x).detach().numpy())
+
+
 def test_modes_and_frozen_parameters():
     model, other = make(), make()
     compiled = torch.compile(model)
@@ -149,6 +165,82 @@ def test_modes_and_frozen_parameters():
             if p.grad is not None:
                 np.testing.assert_allclose(p.grad.numpy(), q.grad.numpy(), rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(model[1].running_var.numpy(), other[1].running_var.numpy(), rtol=1e-12)
+
+
+def test_a_step_with_parameters_that_are_frozen_now_and_then():
+    found = []
+    for compiling in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(3, 4), nn.Sigmoid(), nn.Linear(4, 1)).double()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=0.1)
+
+        def step(x):
+            optimizer.zero_grad()  # noqa: B023
+            (model(x) ** 2).mean().backward()  # noqa: B023
+            optimizer.step()  # noqa: B023
+
+        run = torch.compile(step) if compiling else step
+        seen = []
+        for k in range(8):
+            model[0].requires_grad_(k % 4 < 2)
+            run(torch.randn(5, 3, dtype=torch.float64))
+            seen.append([None if p.grad is None else p.grad.sum().item() for p in model.parameters()])
+            seen.append([p.sum().item() for p in model.parameters()])
+        found.append(seen)
+    for a, b in zip(*found, strict=True):
+        assert [x is None for x in a] == [x is None for x in b]
+        np.testing.assert_allclose([x for x in a if x is not None], [x for x in b if x is not None], rtol=1e-12)
+
+
+def test_derivatives_inside():
+    w = nn.Parameter(torch.tensor([1.0, 2.0]))
+
+    def step(x):
+        y = x.clone().requires_grad_()
+        (g,) = torch.autograd.grad((w * y**3).sum(), y, create_graph=True)
+        (g**2).sum().backward()
+        (h,) = torch.autograd.grad((w * x).sum(), w)
+        return g, h
+
+    wanted = step(torch.ones(2))[1].tolist(), w.grad.tolist()
+    w.grad = None
+    assert (torch.compile(step)(torch.ones(2))[1].tolist(), w.grad.tolist()) == wanted == ([1, 1], [18, 36])
+
+
+class Momentum(torch.optim.Optimizer):
+    """As users write them: state is made when it is first needed."""
+
+    def __init__(self, params, lr):
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                if "m" not in state:
+                    state["m"] = torch.zeros_like(p)
+                state["m"].mul_(0.9).add_(p.grad)
+                p.add_(state["m"], alpha=-group["lr"])
+
+
+def test_an_optimizer_of_ones_own():
+    found = []
+    for compiling in (False, True):
+        w = nn.Parameter(torch.tensor([1.0, 2.0]))
+        optimizer = Momentum([w], 0.1)
+
+        def step():
+            optimizer.zero_grad()  # noqa: B023
+            (w**2).sum().backward()  # noqa: B023
+            optimizer.step()  # noqa: B023
+
+        run = torch.compile(step) if compiling else step
+        for k in range(5):
+            optimizer.param_groups[0]["lr"] = 0.1 / (k // 3 + 1)
+            run()
+        found.append((w.tolist(), optimizer.state[w]["m"].tolist()))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
 def test_second_derivatives_through_a_model():

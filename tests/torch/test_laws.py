@@ -138,7 +138,7 @@ def test_an_error_inside_leaves_nothing_behind():
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda: torch.vander,
+        lambda: torch.sparse_coo_tensor,
         lambda: nn.functional.fractional_max_pool2d,
         lambda: nn.FractionalMaxPool3d,
         lambda: nn.utils.fuse_conv_bn_eval,
@@ -150,7 +150,7 @@ def test_an_error_inside_leaves_nothing_behind():
 def test_what_is_absent_says_so_by_name(ask):
     with pytest.raises(
         UnknownNameError,
-        match=r"(vander|fractional_max_pool2d|FractionalMaxPool3d|fuse_conv_bn_eval|Fold3d|Lamb|unfold_copy) does not exist",
+        match=r"(sparse_coo_tensor|fractional_max_pool2d|FractionalMaxPool3d|fuse_conv_bn_eval|Fold3d|Lamb|unfold_copy) does not exist",
     ):
         ask()
 
@@ -177,3 +177,85 @@ def test_dropout_keeps_the_mean_and_stops_in_evaluation():
     assert abs(y.mean().item() - 1) < 0.01
     assert torch.equal(x.grad, y.detach())
     assert torch.equal(layer.eval()(x), x)
+
+
+LAYERS = {
+    "linear": lambda: nn.Linear(4, 4),
+    "no bias": lambda: nn.Linear(4, 4, bias=False),
+    "batch norm": lambda: nn.BatchNorm1d(4),
+    "no statistics": lambda: nn.BatchNorm1d(4, track_running_stats=False),
+    "layer norm": lambda: nn.LayerNorm(4),
+    "activation": lambda: nn.PReLU(),
+    "nested": lambda: nn.Sequential(nn.Linear(4, 4), nn.Sequential(nn.BatchNorm1d(4))),
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(LAYERS)), min_size=1, max_size=4),
+    st.sampled_from([torch.float32, torch.float64]),
+    st.integers(0, 99),
+    st.booleans(),
+)
+def test_a_state_dict_makes_another_module_the_same(tmp_path_factory, names, dtype, seed, by_file):
+    """Parameters and buffers, as a dict or by a file; the loaded module owns its memory."""
+
+    def make(seed):
+        torch.manual_seed(seed)
+        return nn.Sequential(*(LAYERS[name]() for name in names)).to(dtype)
+
+    one, other, x = make(seed), make(seed + 1), torch.randn(5, 4, dtype=dtype)
+    one(x)  # running statistics move
+    state = one.state_dict()
+    if by_file:
+        path = tmp_path_factory.mktemp("state") / "state.npz"
+        torch.save(state, path)
+        state = torch.load(path)
+    assert str(other.load_state_dict(state)) == "<All keys matched successfully>"
+    assert list(other.state_dict()) == list(state)
+    for mode in ("eval", "train"):
+        getattr(one, mode)()
+        getattr(other, mode)()
+        assert torch.equal(one(x), other(x))
+    before = {k: v.clone() for k, v in one.state_dict().items()}
+    for p in other.parameters():
+        p.data.add_(1)
+    assert all(torch.equal(v, before[k]) for k, v in one.state_dict().items())
+
+
+def test_what_needs_bfloat16_or_a_gpu_says_so():
+    with pytest.raises(fnad.errors.UnsupportedError, match="bfloat16"):
+        torch.autocast("cpu")
+    with pytest.warns(UserWarning, match="CUDA is not available"), torch.autocast("cuda"):
+        pass
+    for ask in (lambda: torch.bfloat16, lambda: torch.cuda.current_device, lambda: torch.autograd.detect_anomaly, lambda: torch.fft.stft):
+        with pytest.raises((UnknownNameError, fnad.errors.UnsupportedError), match="does not exist"):
+            ask()
+    with pytest.raises(UnknownNameError, match=r"Module\.register_backward_hook does not exist"):
+        nn.Linear(1, 1).register_backward_hook(print)
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(fnad.errors.UnsupportedError, match=r"x = x\.unsqueeze"):
+        (x * 1).unsqueeze_(0)
+    with pytest.raises(fnad.errors.UnsupportedError, match="batches of gradients"):
+        torch.autograd.grad(x.sum(), x, is_grads_batched=True)
+    with pytest.raises(RuntimeError, match="single memory location"):
+        torch.zeros(1).expand(3).add_(1)
+    fixed = np.ones(2)
+    fixed.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        torch.from_numpy(fixed).add_(1)
+
+
+def test_parameters_on_memory_of_all_kinds():
+    """Views, transposed arrays and parts of one array are updated where they lie."""
+    whole, updates = np.ones((4, 3)), []
+    params = [torch.from_numpy(whole[:2]), torch.from_numpy(whole[2:]), torch.from_numpy(np.ones((2, 3)).T), torch.ones(3).double()]
+    optimizer = torch.optim.Adam([p.requires_grad_() for p in params], lr=0.1)
+    for _ in range(4):
+        for p in params:
+            p.grad = torch.full(tuple(p.shape), 2.0, dtype=torch.float64)
+        arrays = [p.detach().numpy() for p in params]
+        optimizer.step()
+        assert all(p.detach().numpy() is a for p, a in zip(params, arrays, strict=True))
+        updates.append({round(float(x), 12) for a in (whole, *arrays) for x in a.ravel()})
+    assert [len(u) for u in updates] == [1] * 4
+    assert len(set.union(*updates)) == 4

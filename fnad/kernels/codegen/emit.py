@@ -14,13 +14,18 @@ from llvmlite import ir
 from fnad.kernels.codegen import expr as ex
 from fnad.kernels.codegen import graph as exgraph
 from fnad.kernels.codegen.callback import ENDED
-from fnad.kernels.codegen.counting import I64, each
+from fnad.kernels.codegen.counting import I64, each, steps
+from fnad.kernels.codegen.emit_parts import spread_over_threads
 from fnad.kernels.codegen.emit_pause import in_pieces, repeat
 from fnad.kernels.codegen.emit_product import foreign, gemm, lapack, start, vector
 from fnad.kernels.codegen.llvm_expr import TYPES, emit
 from fnad.kernels.codegen.share import Pattern, patterns
+from fnad.kernels.codegen.stages import Stages, stages
 
 I32, I8 = ir.IntType(32), ir.IntType(8)
+_BUSY = 64  # operations of a loop that keep a processor busy, also if each iteration of a sum waits for the one before
+_FEW = 8  # loops of a program that is compiled as well as LLVM can
+_ROWS = 16  # iterations of a loop that runs in stages
 _BLOCK = 512  # iterations between two looks at whether the rare case occurs
 
 
@@ -50,8 +55,10 @@ class Emitter:
         self.arrays, self.sizes, self.literals, self.work = arguments[:4]
         self.table: ir.Value = arguments[4] if len(arguments) > 4 else ir.Constant(I64, 0)
         self.part: ir.Value | None = arguments[5] if len(arguments) > 4 else None
+        self.large = sum(map(innermost, program.nodes)) > _FEW
         self.fast = False  # whether what is rarely needed is left out
         self.limits: dict[int, tuple[ir.Value, ir.Value]] = {}  # of loops of which only a piece is to run, by id
+        self.rows: dict[Any, tuple[str, ir.Value]] = {}  # registers that there is one of for each iteration, and the first of these
         self.env: dict[str, ir.Value] = {}
         self.pointers: dict[Any, ir.Value] = {}
         self.scopes = scopes
@@ -102,9 +109,13 @@ class Emitter:
 
     def value(self, e: Any) -> ir.Value:
         """An expression over numbers, loop variables and whatever the environment holds."""
-        for v in exgraph.variables([e]):
+        return self.values([e])[0]
+
+    def values(self, exprs: Sequence[Any]) -> list[ir.Value]:
+        """Several of them; what they share is computed once."""
+        for v in exgraph.variables(exprs):
             self.named(v.attr)
-        return emit(self.b, self.module, [e], self.env)[0]
+        return emit(self.b, self.module, exprs, self.env)
 
     def named(self, name: str) -> ir.Value:
         if name not in self.env:
@@ -148,6 +159,9 @@ class Emitter:
 
     def address(self, buffer: Any, index: Sequence[Any]) -> ir.Value:
         base = self.pointer(buffer)
+        if buffer.root in self.rows:
+            name, begin = self.rows[buffer.root]
+            return self.b.gep(base, [self.b.sub(self.env[name], begin)], inbounds=True)
         if buffer.root.is_register:
             return base
         total = self.program.offset(buffer, index)
@@ -227,8 +241,11 @@ class Emitter:
             in_pieces(self, low, n, loop.pause, lambda *piece: self.loop(loop, piece))
             return
         conditions, loads = rare_conditions(loop)
+        cut = stages(self.program, loop)
         if conditions and not self.fast:
             self.in_blocks(loop, low, n, conditions, loads)
+        elif cut is not None:
+            self.in_stages(loop, cut, low, n)
         else:
             self.run_over(loop, low, n, functools.partial(self.nodes, loop.body))
 
@@ -246,8 +263,8 @@ class Emitter:
             for name, (buffer, index) in loads.items():
                 self.env[name] = self.load(buffer, index)
             found = self.b.load(flag)
-            for c in conditions:
-                found = self.b.or_(found, self.b.zext(self.value(c), I64))
+            for c in self.values(conditions):
+                found = self.b.or_(found, self.b.zext(c, I64))
             self.b.store(found, flag)
 
         def block(k: ir.Value) -> None:
@@ -268,6 +285,24 @@ class Emitter:
 
         each(self.b, blocks, block)
 
+    def in_stages(self, loop: Any, cut: Stages, low: ir.Value, n: ir.Value) -> None:
+        """Run a loop a few iterations at a time: for all of these the first part of its body, then the next."""
+        size = ir.Constant(I64, _ROWS)
+        for root in cut.kept:
+            kind = ir.ArrayType(memory_type(root.code), _ROWS)
+            self.pointers[root] = self.entry.gep(self.entry.alloca(kind), [ir.Constant(I64, 0), ir.Constant(I64, 0)])
+
+        def block(begin: ir.Value) -> None:
+            end = self.b.add(begin, size)
+            end = self.b.select(self.b.icmp_signed("<", end, n), end, n)
+            self.rows.update((root, (loop.var.attr, begin)) for root in cut.kept)
+            for body in cut.bodies:
+                self.loop(type(loop)(loop.var, loop.extent, loop.size, body), (begin, end))
+            for root in cut.kept:
+                del self.rows[root]
+
+        steps(self.b, low, n, size, block)
+
     def run_over(self, loop: Any, low: ir.Value, n: ir.Value, body_of: Any) -> None:
         before = self.b.block
         body = self.b.append_basic_block("loop")
@@ -281,7 +316,7 @@ class Emitter:
         body_of()
         step = self.b.add(i, ir.Constant(I64, 1), flags=("nsw", "nuw"))
         i.add_incoming(step, self.b.block)
-        self.b.cbranch(self.b.icmp_signed("<", step, n), body, after)
+        advise(self.b.cbranch(self.b.icmp_signed("<", step, n), body, after), self.module, loop, self.large)
         self.b.position_at_end(after)
 
     def copy(self, b: ir.IRBuilder, value: Any, root: Any, part: ir.Value) -> ir.Value:
@@ -379,6 +414,8 @@ class Emitter:
 
     def tag(self, instruction: Any, buffer: Any) -> None:
         """Tell LLVM that different buffers do not overlap."""
+        if buffer.root.is_register:
+            return
         assert self.scopes is not None
         instruction.set_metadata("alias.scope", self.scopes.own[buffer.root])
         instruction.set_metadata("noalias", self.scopes.others[buffer.root])
@@ -388,11 +425,32 @@ class Scopes:
     """What the accesses of a node are marked with, by buffer."""
 
     def __init__(self, module: ir.Module, roots: Collection[Any], name: str) -> None:
-        roots = sorted(roots, key=lambda r: int(r.name[1:]))
+        roots = sorted((r for r in roots if not r.is_register), key=lambda r: int(r.name[1:]))
         domain = module.add_metadata([ir.MetaDataString(module, name)])
         made = {r: module.add_metadata([ir.MetaDataString(module, f"{name}.{r.name}"), domain]) for r in roots}
         self.own = {r: module.add_metadata([made[r]]) for r in roots}
         self.others = {r: module.add_metadata([made[q] for q in roots if q is not r]) for r in roots}
+
+
+def innermost(node: Any) -> int:
+    """How many innermost loops there are in a node."""
+    inside = sum(innermost(child) for body in getattr(node, "bodies", ()) for child in body)
+    return inside or type(node).__name__ == "Loop"
+
+
+def advise(branch: Any, module: ir.Module, loop: Any, large: bool) -> None:
+    """Tell LLVM what is not worth its time in a large program: to work on several vectors at once, unless in sums."""
+    if any(type(child).__name__ != "Store" for child in loop.body):
+        return
+    if loop.size.op == "const" and loop.extent > 1:
+        advice: tuple[Any, ...] = ("llvm.loop.unroll.full",)
+    elif large and (loop.size_of_code > _BUSY or not any(s.combine and s.buffer.root.is_register for s in loop.body)):
+        advice = "llvm.loop.interleave.count", ir.Constant(I32, 1)
+    else:
+        return
+    node = module.add_metadata([f"loop {len(module.metadata)}", list(advice)])
+    node.operands = (node, *node.operands[1:])  # this is how LLVM knows the advice to be for one loop only
+    branch.set_metadata("llvm.loop", node)
 
 
 def rare_conditions(loop: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -437,58 +495,3 @@ def highest(code: str) -> Any:
     if code in ("f32", "f64"):
         return float("inf")
     return 1 if code == "bool" else (1 << int(code[1:])) - 1 if code[0] == "u" else (1 << (int(code[1:]) - 1)) - 1
-
-
-def spread_over_threads(
-    b: ir.IRBuilder, entry: ir.IRBuilder, module: ir.Module, kernel: ir.Function, count: ir.Value, context: ir.Value, work: ir.Value
-) -> None:
-    """Call `kernel(*context, part)` for every part, through TBB if the workspace's header says that there are threads."""
-    byte_pointer = I8.as_pointer()
-    wrapper = range_function(module, kernel)
-    threads = b.load(b.inttoptr(b.add(work, ir.Constant(I64, 8)), I64.as_pointer()))
-    several, alone, after = (b.append_basic_block(name) for name in ("several", "alone", "after"))
-    start, length, step = (entry.alloca(I64) for _ in range(3))
-    b.store(ir.Constant(I64, 0), start)
-    b.store(count, length)
-    b.store(ir.Constant(I64, 1), step)
-    data = b.bitcast(context, byte_pointer)
-    first = b.bitcast(start, byte_pointer.as_pointer())
-    b.cbranch(b.icmp_signed(">", threads, ir.Constant(I64, 1)), several, alone)
-    b.position_at_end(several)
-    word = I64.as_pointer()
-    kinds = [byte_pointer, byte_pointer.as_pointer(), word, word, byte_pointer, I64, I64, I32]
-    name = "fnad_parallel_for"
-    run = module.globals.get(name) or ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-    one = ir.Constant(I64, 1)
-    b.call(run, [b.bitcast(wrapper, byte_pointer), first, length, step, data, one, one, b.trunc(threads, I32)])
-    b.branch(after)
-    b.position_at_end(alone)
-    b.call(wrapper, [first, length, step, data])
-    b.branch(after)
-    b.position_at_end(after)
-
-
-def range_function(module: ir.Module, kernel: ir.Function) -> ir.Function:
-    """What the thread pool calls: `(first, length, step, context)` runs the parts from *first on."""
-    byte_pointer, word = I8.as_pointer(), I64.as_pointer()
-    function = ir.Function(
-        module, ir.FunctionType(ir.VoidType(), [byte_pointer.as_pointer(), word, word, byte_pointer]), f"{kernel.name}_range"
-    )
-    function.linkage = "internal"
-    begin, body, end = (function.append_basic_block(name) for name in ("begin", "body", "end"))
-    b = ir.IRBuilder(begin)
-    first = b.load(b.bitcast(function.args[0], word))
-    stop = b.add(first, b.load(function.args[1]))
-    context = b.bitcast(function.args[3], word)
-    values = [b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(5)]
-    b.cbranch(b.icmp_signed("<", first, stop), body, end)
-    b.position_at_end(body)
-    i = b.phi(I64)
-    i.add_incoming(first, begin)
-    b.call(kernel, [*values, i])
-    step = b.add(i, ir.Constant(I64, 1))
-    i.add_incoming(step, body)
-    b.cbranch(b.icmp_signed("<", step, stop), body, end)
-    b.position_at_end(end)
-    b.ret_void()
-    return function

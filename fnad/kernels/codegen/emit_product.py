@@ -8,7 +8,6 @@ from typing import Any
 from llvmlite import ir
 
 from fnad.kernels.codegen.counting import I64, each, steps
-from fnad.kernels.codegen.graph import variables
 from fnad.kernels.codegen.llvm_expr import TYPES
 
 
@@ -40,7 +39,7 @@ def part_of_gemm(e: Any, g: Any, low: ir.Value, high: ir.Value) -> None:
         pa, pc = e.b.gep(pa, [e.b.mul(low, a_strides[0])]), e.b.gep(pc, [e.b.mul(low, n)])
     function = product_function(e.module, g.out.code)
     followed = g.after or any(g.guard)
-    after, context = follow(e, g, first) if followed else (zero, zero)
+    after, context = follow(e, g, (*first, k, *a_strides, *b_strides, n)) if followed else (zero, zero)
 
     def call(i: ir.Value) -> None:
         def at(p: ir.Value, area: ir.Value, moves: bool) -> ir.Value:
@@ -48,7 +47,8 @@ def part_of_gemm(e: Any, g: Any, low: ir.Value, high: ir.Value) -> None:
 
         a, b, c = at(pa, e.b.mul(m, k), lb), at(pb, e.b.mul(k, n), rb), at(pc, e.b.mul(m, n), True)
         if followed:
-            e.b.store(i, e.b.gep(e.b.inttoptr(context, I64.as_pointer()), [ir.Constant(I64, 6)]))
+            for place, x in enumerate((i, a, b, c), 6):
+                e.b.store(x, e.b.gep(e.b.inttoptr(context, I64.as_pointer()), [ir.Constant(I64, place)]))
         e.b.call(function, [rows, columns, k, a, *a_strides, b, *b_strides, c, n, after, context])
 
     if g.batch == 1:
@@ -62,53 +62,52 @@ def strides(rows: ir.Value, columns: ir.Value, transposed: bool) -> tuple[ir.Val
     return (one, rows) if transposed else (columns, one)
 
 
-def follow(e: Any, g: Any, first: tuple[ir.Value, ir.Value]) -> tuple[ir.Value, ir.Value]:
+def follow(e: Any, g: Any, numbers: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value]:
     """What the kernel is to call for each finished piece, `(context, row, end, column, end)`, and the context.
 
-    That begins with what all functions of nodes are called with, then come the number of the matrix, its first row, its first column, and
-    the variables of loops around the product that say where its matrices lie.
+    That begins with what all functions of nodes are called with. Then come the number of the matrix in its stack, the addresses that the
+    kernel is called with, and which row and column of the matrix are the first there; then what a guard needs: how many terms are summed
+    for each entry, and strides.
     """
-    around = _variables_around(g)
-    room = e.entry.alloca(ir.ArrayType(I64, 9 + len(around)))
+    room = e.entry.alloca(ir.ArrayType(I64, 18))
     known = [e.arrays, e.sizes, e.literals, e.work, e.table, e.part or ir.Constant(I64, 0)]
-    for k, x in zip((*range(6), *range(7, 9 + len(around))), (*known, *first, *map(e.named, around)), strict=True):
+    for k, x in zip((*range(6), *range(10, 18)), (*known, *numbers), strict=True):
         e.b.store(x, e.b.gep(room, [ir.Constant(I64, 0), ir.Constant(I64, k)]))
-    piece = e.new_function(12)
+    guard = guard_function(e.module, g.out.code, g.guard) if any(g.guard) else None
+    function = called_by_kernel(e.module, loops_function(e, g), guard) if g.after else guard
+    return e.b.ptrtoint(function, I64), e.b.ptrtoint(room, I64)
+
+
+def loops_function(e: Any, g: Any) -> ir.Function:
+    """The loops of a product for a piece of the result: `(..., number of the matrix, row, end, column, end)`."""
+    piece = e.new_function(11)
     inner = type(e)(piece, e.program, e.private, e.given, e.scopes)
-    number, row, row_end, column, column_end, context = piece.args[6:]
-    for k, name in enumerate(around, 9):
-        inner.env[name] = inner.word(context, ir.Constant(I64, k))
-    if any(g.guard):
-        repair(inner, g, number, (row, row_end), (column, column_end))
-    if g.after:
-        loops = [g.after]
-        while len(loops) < len(g.out.shape):
-            loops += loops[-1].body
-        for loop in reversed(loops[:-2]):
-            size = inner.value(loop.size)
-            own = inner.b.srem(number, size)
-            inner.limits[id(loop)] = own, inner.b.add(own, ir.Constant(I64, 1))
-            number = inner.b.sdiv(number, size)
-        inner.limits[id(loops[-2])], inner.limits[id(loops[-1])] = (row, row_end), (column, column_end)
-        inner.loop(loops[0])
+    number, row, row_end, column, column_end = piece.args[6:]
+    loops = [g.after]
+    while len(loops) < len(g.out.shape):
+        loops += loops[-1].body
+    for loop in reversed(loops[:-2]):
+        size = inner.value(loop.size)
+        own = inner.b.srem(number, size)
+        inner.limits[id(loop)] = own, inner.b.add(own, ir.Constant(I64, 1))
+        number = inner.b.sdiv(number, size)
+    inner.limits[id(loops[-2])], inner.limits[id(loops[-1])] = (row, row_end), (column, column_end)
+    inner.loop(loops[0])
     inner.finish()
-    return e.b.ptrtoint(called_by_kernel(e.module, piece), I64), e.b.ptrtoint(room, I64)
+    return piece
 
 
-def _variables_around(g: Any) -> list[str]:
-    shifts = [b.shift for b in (g.out, g.left[0], g.right[0]) if b.shift is not None]
-    return sorted({v.attr for v in variables(shifts) if v.attr[0] not in "sl"})
-
-
-def called_by_kernel(module: ir.Module, piece: ir.Function) -> ir.Function:
+def called_by_kernel(module: ir.Module, piece: ir.Function, guard: ir.Function | None) -> ir.Function:
     """A function of the context and bounds that are counted from the first row and column of the product that the kernel knows."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 5), f"{piece.name}_piece")
     function.linkage = "internal"
     b = ir.IRBuilder(function.append_basic_block("entry"))
     context = b.inttoptr(function.args[0], I64.as_pointer())
-    *known, first_row, first_column = (b.load(b.gep(context, [ir.Constant(I64, k)])) for k in range(9))
+    if guard is not None:
+        b.call(guard, function.args)
+    *known, first_row, first_column = (b.load(b.gep(context, [ir.Constant(I64, k)])) for k in (*range(7), 10, 11))
     bounds = [b.add(x, first) for x, first in zip(function.args[1:], (first_row, first_row, first_column, first_column), strict=True)]
-    b.call(piece, [*known, *bounds, function.args[0]])
+    b.call(piece, [*known, *bounds])
     b.ret_void()
     return function
 
@@ -146,48 +145,54 @@ def start(e: Any, buffer: Any) -> ir.Value:
     return p if buffer.shift is None else e.b.gep(p, [e.value(buffer.shift)])
 
 
-def repair(e: Any, g: Any, number: ir.Value, rows: tuple[ir.Value, ir.Value], columns: tuple[ir.Value, ir.Value]) -> None:
-    """Where a piece of a product has a nan, compute it again, with the zeros of the guarded operands winning."""
-    _, m, n, k = (e.value(x) for x in g.numbers)
-    (left, lt, lb), (right, rt, rb) = g.left, g.right
-    kind = TYPES[g.out.code]
-    zero, bad, total = ir.Constant(kind, 0.0), e.entry.alloca(I64), e.entry.alloca(kind)
-    e.b.store(ir.Constant(I64, 0), bad)
-
-    def matrix(buffer: Any, rows: ir.Value, columns: ir.Value, transposed: bool, moves: bool) -> tuple[Any, ...]:
-        p = start(e, buffer)
-        return e.b.gep(p, [e.b.mul(number, e.b.mul(rows, columns))]) if moves else p, strides(rows, columns, transposed)
-
-    out, a, b = matrix(g.out, m, n, False, True), matrix(left, m, k, lt, lb), matrix(right, k, n, rt, rb)
+def guard_function(module: ir.Module, code: str, guard: tuple[bool, bool]) -> ir.Function:
+    """Where a piece of a product has a nan, it is computed again, with the zeros of the guarded operands winning."""
+    name = f"guard_{code}_{guard[0]:d}{guard[1]:d}"
+    known = module.globals.get(name)
+    if known is not None:
+        return known
+    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [I64] * 5), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    b = ir.IRBuilder(function.append_basic_block("entry"))
+    context = b.inttoptr(function.args[0], I64.as_pointer())
+    rows, columns = function.args[1:3], function.args[3:]
+    kind, one = TYPES[code], ir.Constant(I64, 1)
+    found = [b.load(b.gep(context, [ir.Constant(I64, k)])) for k in (7, 8, 9, *range(12, 18))]
+    starts, (terms, *steps_of, out_row) = [b.inttoptr(p, kind.as_pointer()) for p in found[:3]], found[3:]
+    left, right, out = zip(starts, (steps_of[:2], steps_of[2:], (out_row, one)), strict=True)
+    zero, bad, total = ir.Constant(kind, 0.0), b.alloca(I64), b.alloca(kind)
+    b.store(ir.Constant(I64, 0), bad)
 
     def place(matrix: tuple[Any, ...], i: ir.Value, j: ir.Value) -> ir.Value:
         p, (row, column) = matrix
-        return e.b.gep(p, [e.b.add(e.b.mul(i, row), e.b.mul(j, column))])
+        return b.gep(p, [b.add(b.mul(i, row), b.mul(j, column))])
 
     def look(i: ir.Value, j: ir.Value) -> None:
-        x = e.b.load(place(out, i, j))
-        e.b.store(e.b.or_(e.b.load(bad), e.b.zext(e.b.fcmp_unordered("uno", x, x), I64)), bad)
+        x = b.load(place(out, i, j))
+        b.store(b.or_(b.load(bad), b.zext(b.fcmp_unordered("uno", x, x), I64)), bad)
 
     def dot(i: ir.Value, j: ir.Value) -> None:
-        e.b.store(zero, total)
+        b.store(zero, total)
 
         def term(t: ir.Value) -> None:
-            x, y = e.b.load(place(a, i, t)), e.b.load(place(b, t, j))
-            product = e.b.fmul(x, y)
-            for v, wins in zip((x, y), g.guard, strict=True):
-                product = e.b.select(e.b.fcmp_ordered("==", v, zero), zero, product) if wins else product
-            e.b.store(e.b.fadd(e.b.load(total), product), total)
+            x, y = b.load(place(left, i, t)), b.load(place(right, t, j))
+            product = b.fmul(x, y)
+            for v, wins in zip((x, y), guard, strict=True):
+                product = b.select(b.fcmp_ordered("==", v, zero), zero, product) if wins else product
+            b.store(b.fadd(b.load(total), product), total)
 
-        each(e.b, k, term)
-        e.b.store(e.b.load(total), place(out, i, j))
+        each(b, terms, term)
+        b.store(b.load(total), place(out, i, j))
 
     def each_entry(body: Any) -> None:
-        one = ir.Constant(I64, 1)
-        steps(e.b, *rows, one, lambda i: steps(e.b, *columns, one, lambda j: body(i, j)))
+        steps(b, rows[0], rows[1], one, lambda i: steps(b, columns[0], columns[1], one, lambda j: body(i, j)))
 
     each_entry(look)
-    with e.b.if_then(e.b.icmp_signed("!=", e.b.load(bad), ir.Constant(I64, 0)), likely=False):
+    with b.if_then(b.icmp_signed("!=", b.load(bad), ir.Constant(I64, 0)), likely=False):
         each_entry(dot)
+    b.ret_void()
+    return function
 
 
 def product_function(module: ir.Module, code: str) -> ir.Function:

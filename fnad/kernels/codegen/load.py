@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fnad import _fork, _llvm, _threads
+from fnad._malloc import keep_pages
 from fnad.kernels.codegen import cache, products
 from fnad.kernels.codegen.callback import name_callback
 
@@ -28,6 +29,7 @@ def native(name: str, text: str, program: Any) -> int:
     found = _loaded.get(name)
     if found is not None:
         return found
+    keep_pages()
     with _lock:
         if name not in _loaded:
             for code in ("f32", "f64"):

@@ -33,24 +33,12 @@ l1_loss, smooth_l1_loss, huber_loss = fused(pure.l1_loss), fused(pure.smooth_l1_
 binary_cross_entropy = fused(pure.binary_cross_entropy)
 binary_cross_entropy_with_logits = fused(pure.binary_cross_entropy_with_logits)
 _FUSED = frozenset(
-    (
-        *(
-            "layer_norm",
-            "rms_norm",
-            "group_norm",
-            "instance_norm",
-            "local_response_norm",
-            "gelu",
-            "softplus",
-            "silu",
-            "mish",
-            "elu",
-            "selu",
-        ),
-        *(f"{name}{rank}d" for name in ("max_pool", "avg_pool", "lp_pool") for rank in (1, 2, 3)),
-        *(f"adaptive_{name}_pool{rank}d" for name in ("avg", "max") for rank in (1, 2, 3)),
-        *("scaled_dot_product_attention", "kl_div", "cosine_similarity", "normalize"),
-    )
+    """
+    layer_norm rms_norm group_norm instance_norm local_response_norm gelu softplus silu mish elu selu
+    avg_pool1d avg_pool2d avg_pool3d lp_pool1d lp_pool2d lp_pool3d
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d
+    scaled_dot_product_attention kl_div cosine_similarity normalize
+    """.split()  # noqa: SIM905
 )
 """Functions that are compiled as a whole; the others run operation by operation, as most of them are one or two."""
 _CONVOLUTIONS = frozenset(f"conv{way}{rank}d" for way in ("", "_transpose") for rank in (1, 2, 3))

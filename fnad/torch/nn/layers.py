@@ -53,7 +53,12 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Any:
         parameters = self.__dict__["_parameters"]
-        return F.linear(input, parameters["weight"], parameters["bias"])
+        try:
+            return F.linear(input, parameters["weight"], parameters["bias"])
+        except KeyError:
+            if "weight" in parameters and "bias" in parameters:
+                raise
+            return F.linear(input, self.weight, self.bias)  # computed: see `parametrize`
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

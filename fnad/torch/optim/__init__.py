@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+from fnad import optim as _pure
 from fnad.errors import UnknownNameError
+from fnad.optim.rule import rule_of as _rule_of
 from fnad.torch.optim import lr_scheduler as lr_scheduler
 from fnad.torch.optim.lbfgs import LBFGS as LBFGS
 from fnad.torch.optim.optimizer import FromPure as FromPure
@@ -14,7 +16,7 @@ from fnad.torch.optim.optimizer import declare as _declare
 _ADAM: dict[str, Any] = {"lr": 1e-3, "betas": (0.9, 0.999), "eps": 1e-8}
 
 SGD = _declare("SGD", lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False)
-Adam = _declare("Adam", **_ADAM, weight_decay=0, amsgrad=False)
+Adam = _declare("Adam", ("maximize", "decoupled_weight_decay"), **_ADAM, weight_decay=0, amsgrad=False)
 AdamW = _declare("AdamW", **_ADAM, weight_decay=1e-2, amsgrad=False)
 Adamax = _declare("Adamax", **{**_ADAM, "lr": 2e-3}, weight_decay=0)
 NAdam = _declare("NAdam", **{**_ADAM, "lr": 2e-3}, weight_decay=0, momentum_decay=4e-3, decoupled_weight_decay=False)
@@ -29,6 +31,14 @@ Muon = _declare(
     adjust_lr_fn=None,
 )  # fmt: skip
 ASGD = _declare("ASGD", lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0)
+
+
+def _adam(self: Any, options: dict[str, Any]) -> Any:
+    decoupled = options.pop("decoupled_weight_decay")
+    return _rule_of((_pure.adamw if decoupled else _pure.adam)(**options))
+
+
+Adam.make = _adam
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -33,10 +33,10 @@ class Programs:
         Args:
             group: The group of parameters.
             rule: Its rule.
-            names: The names of the numbers in a vector.
+            names: The names of the numbers of a leaf.
             fields: The arrays of the state.
-            which: For each leaf, the number of its vector.
-            arrays: The vectors of numbers, then gradient, parameter and state of each leaf in turn.
+            which: For each leaf, the number of its numbers.
+            arrays: The numbers, then gradient, parameter and state of each leaf in turn.
         """
         key = rule.body, names, fields, which
         last = self._last.get(id(group))

@@ -248,6 +248,9 @@ class FromPure(Optimizer):
     def _together(self, group: dict[str, Any], rule: Any, params: list[Any], entries: list[Any]) -> bool:
         """Update all parameters of a group by one program, if that can be had."""
         fields = [f for f, start in rule.arrays.items() if start is not None]
+        bases = [id(p._data.base) for p in params if p._data.base is not None]
+        if len(set(bases)) < len(bases):  # parameters on the same memory see each other's updates
+            return False
         try:
             columns = [[e[f] for e in entries] for f in fields]
             scalars = [[e[f]._data for e in entries] for f in rule.scalars]
@@ -256,7 +259,7 @@ class FromPure(Optimizer):
             return False
         numbers = rule.step_numbers([s._data for s in steps], scalars, params)
         distinct = list({id(n): n for n in numbers}.values())
-        arrays = [n.vector for n in distinct]
+        arrays = [x for n in distinct for x in n.vector]
         changed = []
         for p, *row in zip(params, *columns, strict=True):
             changed.append(p)

@@ -1,4 +1,4 @@
-"""`torch.autograd`: gradients by the tape, and operations of one's own."""
+"""Gradients by the tape, hooks of tensors, and operations of one's own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 from fnad.core.aval import aval_of
+from fnad.core.tracer import Tracer
 from fnad.errors import UnsupportedError
 from fnad.torch import _views
 from fnad.torch._mode import STATE, no_grad
-from fnad.torch._mode import enable_grad as enable_grad
-from fnad.torch._mode import inference_mode as inference_mode
-from fnad.torch._mode import set_grad_enabled as set_grad_enabled
 from fnad.torch._passes import as_tuple, gradients
 from fnad.torch._passes import backward as pass_back
 from fnad.torch._tape import Node, Own, TapeTracer
@@ -57,7 +55,9 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Any, ...]:
     """The gradients of the sum of `outputs` by `inputs`, which need not be leaves; no `.grad` changes.
@@ -68,7 +68,9 @@ def grad(
         grad_outputs: Weights of the outputs; None stands for 1.
         retain_graph: See `backward`.
         create_graph: See `backward`.
+        only_inputs: Must be True.
         allow_unused: Whether an input that the outputs do not depend on gets None; otherwise it is an error.
+        is_grads_batched: Must be False.
         materialize_grads: Whether it gets zeros.
 
     Returns:
@@ -83,6 +85,8 @@ def grad(
 
     Reference: `torch.autograd.grad` of PyTorch 2.13.
     """
+    if not only_inputs or is_grads_batched:
+        raise UnsupportedError("fnad.torch: autograd.grad has no batches of gradients", fix="torch.func.vmap over torch.func.vjp")
     outputs, inputs = as_tuple(outputs), as_tuple(inputs)
     grads = (None,) * len(outputs) if grad_outputs is None else as_tuple(grad_outputs)
     places = []
@@ -107,7 +111,7 @@ def grad(
         elif g.__class__ is TapeTracer:
             results.append(run.leave(g))
         else:
-            results.append(make(np.array(g, order="C")))
+            results.append(make(g if isinstance(g, Tracer) else np.array(g, order="C")))
     return tuple(results)
 
 
@@ -292,3 +296,8 @@ def _answer(cls: Any, ctx: Context, count: int, run: Any, g: Sequence[Any]) -> l
             f"function {cls.__name__}Backward returned an incorrect number of gradients (expected {count}, got {len(answers)})"
         )
     return [a if a is None else a._data if run.call is None else run.call.enter(a) for a in answers]
+
+
+def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+    """The tensor itself, as a leaf: what `Variable` means since PyTorch 0.4."""
+    return make(data._data, data._counter).requires_grad_(requires_grad) if isinstance(data, Tensor) else data
