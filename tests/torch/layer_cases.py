@@ -19,7 +19,7 @@ class Draw:
 
     def i(self, high, *shape):
         """Integers below `high`."""
-        return self.rng.randint(0, high, shape).astype(np.int64)
+        return np.asarray(self.rng.randint(0, high, shape), np.int64)
 
     def u(self, *shape):
         """Numbers between 0.05 and 0.95."""
@@ -48,6 +48,10 @@ ACTIVATIONS = [
 
 LAYERS = [
     ("Linear(3, 2)", lambda d: [d.x(4, 3)]),
+    ("LinearCrossEntropyLoss(3, 4, bias=True)", lambda d: [d.x(5, 3), d.i(4, 5)]),
+    ("LinearCrossEntropyLoss(3, 4, out_features=(2,), reduction='sum', label_smoothing=0.1)", lambda d: [d.x(5, 3), d.i(4, 5, 2)]),
+    ("AdaptiveLogSoftmaxWithLoss(8, 10, [3, 6], div_value=2.0, head_bias=True)", lambda d: [d.x(7, 8), d.i(10, 7)]),
+    ("AdaptiveLogSoftmaxWithLoss(8, 6, [2])", lambda d: [d.x(8), d.i(6)]),
     ("Linear(3, 2, bias=False)", lambda d: [d.x(3)]),
     ("Bilinear(3, 2, 4)", lambda d: [d.x(5, 3), d.x(5, 2)]),
     ("Bilinear(3, 2, 4, bias=False)", lambda d: [d.x(2, 5, 3), d.x(2, 5, 2)]),

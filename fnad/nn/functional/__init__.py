@@ -60,6 +60,7 @@ from fnad.nn.functional.linear import embedding_bag as embedding_bag
 from fnad.nn.functional.linear import linear as linear
 from fnad.nn.functional.linear import one_hot as one_hot
 from fnad.nn.functional.losses import cross_entropy as cross_entropy
+from fnad.nn.functional.losses import linear_cross_entropy as linear_cross_entropy
 from fnad.nn.functional.losses import nll_loss as nll_loss
 from fnad.nn.functional.margins import cosine_embedding_loss as cosine_embedding_loss
 from fnad.nn.functional.margins import cosine_similarity as cosine_similarity

@@ -11,6 +11,7 @@ from fnad.core.aval import aval_of, shape_of
 from fnad.core.tracer import Tracer
 from fnad.errors import ArgumentError, BoundsError, DTypeError, ShapeError
 from fnad.nn.functional._arguments import array, check_reduction
+from fnad.nn.functional.linear import linear
 from fnad.numpy.at import at
 from fnad.primitives.indexing import gather, iota
 from fnad.primitives.softmax import softmax_cross_entropy
@@ -210,3 +211,50 @@ def _check_options(name: str, x: Array, y: Array, weight: Any, ignore_index: int
         raise ArgumentError(f"{name}: ignore_index is for labels, not for probabilities", got={"ignore_index": ignore_index})
     if weight is not None and shape_of(weight) != (x.shape[axis],):
         raise ShapeError(f"{name}: weight has one entry per class", got={"weight": aval_of(weight), "classes": x.shape[axis]})
+
+
+def linear_cross_entropy(
+    input: ArrayLike,
+    linear_weight: ArrayLike,
+    target: ArrayLike,
+    *,
+    linear_bias: ArrayLike | None = None,
+    weight: ArrayLike | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+) -> Array:
+    """`cross_entropy` of `linear(input, linear_weight, linear_bias)`.
+
+    Args:
+        input: (n, i) or (i,)
+        linear_weight: (c, i), or (c, d1, ..., i) for several losses per example.
+        target: Classes, (n,) or () or (n, d1, ...); or probabilities, (n, c, ...) or (c,).
+        linear_bias: (c,) or (c, d1, ...), or None.
+        weight: See `cross_entropy`, as the following.
+        reduction: See `cross_entropy`.
+        ignore_index: See `cross_entropy`; None for -100.
+        label_smoothing: See `cross_entropy`.
+
+    Returns:
+        The loss, as `cross_entropy` gives it.
+
+    Raises:
+        ShapeError, ArgumentError: the arguments do not fit.
+
+    Example:
+        >>> import numpy as np
+        >>> from fnad.nn import functional as F
+        >>> F.linear_cross_entropy(np.ones((1, 2)), np.zeros((4, 2)), np.array([3])).round(4)
+        np.float64(1.3863)
+
+    Reference: `torch.nn.functional.linear_cross_entropy` of PyTorch 2.13.
+    """
+    x, w = array(input), array(linear_weight)
+    classes, *inner = shape_of(w)[:-1]
+    flat = np.reshape(w, (classes * math.prod(inner), shape_of(w)[-1]))
+    logits = linear(x, flat, None if linear_bias is None else np.reshape(array(linear_bias), (-1,)))
+    if inner:
+        logits = np.reshape(logits, (*shape_of(x)[:-1], classes, *inner))
+    ignored = -100 if ignore_index is None else ignore_index
+    return cross_entropy(logits, target, weight, ignore_index=ignored, reduction=reduction, label_smoothing=label_smoothing)

@@ -116,6 +116,8 @@ from fnad.torch.nn.normalization import InstanceNorm3d as InstanceNorm3d
 from fnad.torch.nn.normalization import LayerNorm as LayerNorm
 from fnad.torch.nn.normalization import LocalResponseNorm as LocalResponseNorm
 from fnad.torch.nn.normalization import RMSNorm as RMSNorm
+from fnad.torch.nn.output import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
+from fnad.torch.nn.output import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 from fnad.torch.nn.parameter import Buffer as Buffer
 from fnad.torch.nn.parameter import Parameter as Parameter
 from fnad.torch.nn.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d

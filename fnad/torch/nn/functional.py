@@ -168,6 +168,14 @@ def triplet_margin_with_distance_loss(
     return run(pure.triplet_margin_with_distance_loss, (anchor, positive, negative), {**options, "reduction": reduction})
 
 
+def linear_cross_entropy(input: Any, linear_weight: Any, target: Any, *, options: Any = None, **kwargs: Any) -> Any:
+    """`cross_entropy` of a linear map: see `fnad.nn.functional`. `options` choose how PyTorch divides the work, and have no effect."""
+    return _linear_cross_entropy(input, linear_weight, target, **kwargs)
+
+
+_linear_cross_entropy = lift(pure.linear_cross_entropy)
+
+
 def _renorm(weight: Any, rows: Any, max_norm: float, norm_type: float) -> None:
     """Scale the rows that are used to a norm of at most `max_norm`, in place."""
     with no_grad():
