@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fnad.errors import UnsupportedError
 from fnad.loops.analysis import VIEWS, Activity, Memory, Places, is_array
+from fnad.loops.checkpointing import pieces, save
 from fnad.loops.derivatives import rule_of
 from fnad.loops.emit import Builder
 from fnad.loops.hoist import hoist
@@ -38,7 +39,8 @@ class Program:
     | `call` | the helper attrs `name` is called for its effect |
     """
 
-    def __init__(self, fn: Function, wanted: Sequence[bool]) -> None:
+    def __init__(self, fn: Function, wanted: Sequence[bool], snapshots: int = -1) -> None:
+        self.snapshots = snapshots
         fn = unrolled(fn, names_of(fn))
         hoist(fn.body)
         self.fn, self.wanted = fn, tuple(wanted)
@@ -59,6 +61,8 @@ class Program:
         self.added: set[int] = set()
         self.reads: list[tuple[Op, Value]] = []
         self.rows: dict[int, Op] = {}
+        self.copies: dict[Value, Value] = {}
+        self.ends: dict[int, list[Value]] = {}
         self.depth = 0
         first = Builder(self.names)
         every = [*self.fn.args, *(v for v, _ in self.fn.captured)]
@@ -314,6 +318,8 @@ class Program:
         for *_, r in carried:
             if r not in self.active:
                 b.do("set", self._bar(r), b.const(0.0, r))
+        starts = [(r, i) for _, i, _, r in carried]
+        cut = save(self, item, self.snapshots) if isinstance(item, For) and self._long(item) else None
         self.depth += 1
         sources = [item.body] if isinstance(item, For) else [item.head, item.body]
         inner = Builder(self.names, self._reverse([i for s in sources for i in s.items], lead))
@@ -321,6 +327,9 @@ class Program:
             inner.do("set", self._bar(r), self._bar(p) if p in self.active else inner.const(0.0, r))
         scope = Scope(self, sources, item.params)
         scope.resolve(inner.block)
+        outer = b
+        if cut is not None and isinstance(item, For):
+            b = pieces(self, item, cut, outer)
         self._number_rows(item, scope, b)
         if isinstance(item, While) and any(isinstance(i, Op) and i.kind == "keep" for i in walk(item.head)):
             raise UnsupportedError(
@@ -331,8 +340,13 @@ class Program:
         self.depth -= 1
         if inner.block.items:
             self._backwards(item, inner.block, b)
-        for _, i, _, r in carried:
-            self._give(i, self._bar(r), b)
+        for r, i in starts:
+            self._give(i, self._bar(r), outer)
+
+    def _long(self, item: For | While) -> bool:
+        """Whether the loop is one to reverse piece by piece: it stands alone, and its length is known."""
+        known = isinstance(item, For) and item.stop is None and isinstance(item.step, Const) and item.step.value in (1, -1)
+        return self.snapshots >= 0 and known and any(i is item for i in self.forward.items)
 
     def _number_rows(self, item: For | While, scope: Scope, b: Builder) -> None:
         """Give every iteration of an innermost loop of known length its own row on the tape, so that the order is free."""

@@ -313,7 +313,11 @@ def njit(function: Any = None, /, **options: Any) -> Any:
         function: A function in the part of Python and NumPy that numba compiles: loops, branches, arrays that are written into.
             Also one or several numba signatures, as for `numba.njit`; or `fnad.grad(f)`, `fnad.value_and_grad(f)` or
             `fnad.jacfwd(f)` of a function under `fnad.njit` that returns a float: a derivative that loops can call.
-        options: Those of `numba.njit` (`parallel`, `fastmath`, `cache`, `inline`, `boundscheck`, `error_model`, `nogil`).
+        options: Those of `numba.njit` (`parallel`, `fastmath`, `cache`, `inline`, `boundscheck`, `error_model`, `nogil`),
+            and `checkpoint`: True, or a number of snapshots, reverses a `for` loop of known length that stands alone in the
+            function piece by piece. Memory then grows with the square root of the number of iterations (True), or holds that
+            many snapshots and the tape of one piece, at the cost of one more run. While loops and loops with `break` keep
+            their whole tape.
 
     Returns:
         A function of the same arguments. Called with plain ones it is what `numba.njit` makes of it, and may write into them.
@@ -350,6 +354,11 @@ def njit(function: Any = None, /, **options: Any) -> Any:
     if unknown:
         raise ArgumentError(
             "fnad.njit: unknown option", got={"options": ", ".join(unknown)}, fix=f"known are {', '.join(sorted(_OPTIONS))}"
+        )
+    checkpoint = options.get("checkpoint")
+    if not (checkpoint is None or isinstance(checkpoint, bool) or (isinstance(checkpoint, int) and checkpoint > 0)):
+        raise ArgumentError(
+            "fnad.njit: checkpoint is True, False or a number of snapshots", got={"checkpoint": checkpoint}, fix="write checkpoint=True"
         )
     if function is None:
         return lambda f: njit(f, **options)

@@ -106,6 +106,12 @@ class Program:
         """Whether the user's function raises where a number is divided by zero; generated code goes on with an infinity."""
         return bool(self.options.get("error_model", "python") == "python")
 
+    @property
+    def _snapshots(self) -> int:
+        """Of `checkpoint=`: -1 for none, 0 for as many as the square root of a loop's length, or their number."""
+        option = self.options.get("checkpoint", False)
+        return -1 if option in (None, False) else 0 if option is True else int(option)
+
     @functools.cached_property
     def is_loss(self) -> bool:
         """Whether the only result is a float, which the adjoint can give as well."""
@@ -140,7 +146,7 @@ class Program:
     def text(self, mode: Mode | None) -> tuple[str, str, dict[str, Any]]:
         """The source of the primal or the adjoint, the function's name there, and the names it needs."""
         if mode is not None:
-            text, names = adjoint(self.fn, mode.wanted, mode.value)
+            text, names = adjoint(self.fn, mode.wanted, mode.value, self._snapshots)
             return text, f"{self.fn.name}_adjoint", names
         if self._primal is not None:
             text, names = self._primal(self.fn)

@@ -16,12 +16,12 @@ from fnad.loops.spelling import PRODUCT, SUM, Expression, converted, dtype_name,
 from fnad.loops.support import HELPERS
 
 
-def adjoint(fn: Function, wanted: Sequence[bool], value: bool) -> tuple[str, dict[str, Any]]:
+def adjoint(fn: Function, wanted: Sequence[bool], value: bool, snapshots: int = -1) -> tuple[str, dict[str, Any]]:
     """Source of a function of `fn.args` and one cotangent per float result; it returns the gradients of the wanted arguments.
 
     With `value` the results of `fn` come before them. Also answers the names that the source needs besides `np` and `math`.
     """
-    printer = _Adjoint(Program(fn, wanted), value)
+    printer = _Adjoint(Program(fn, wanted, snapshots), value)
     return printer.text(), printer.namespace
 
 
@@ -43,7 +43,7 @@ class _Adjoint(Printer):
         args, returns = [*fn.args, *program.seeds], [*outputs, *program.gradients()]
         body = Block([*own, *program.forward.items, *middle, *program.backward.items])
         roots = program.memory.roots
-        Pruner(body, returns, lambda v: roots.get(v, frozenset()), value).prune()
+        Pruner(body, returns, lambda v: roots.get(program.copies.get(v, v), frozenset()), value).prune()
         super().__init__(Function(f"{fn.name}_adjoint", args, body, returns, None, source=fn.source))
         self.namespace.update({v.name: a for v, a in fn.captured})
         self.lists: dict[Value, str] = {}
@@ -89,11 +89,13 @@ class _Adjoint(Printer):
         super()._block(block)
 
     def _sample(self, value: Value) -> str:
-        """An array of the type that the list holds."""
-        assert isinstance(value.type, Array)
+        """An array or number of the type that the list holds."""
+        if not isinstance(value.type, Array):
+            return converted("0", value.type.dtype)
         dtype, rank = dtype_name(value.type.dtype), value.type.ndim
-        contiguous = self.program.origin.get(value, value) in self.program.memory.contiguous
-        shape = ("0, " * (rank + (not contiguous))).rstrip(" ") if rank else ""
+        original = self.program.copies.get(value, value)
+        contiguous = self.program.origin.get(original, original) in self.program.memory.contiguous
+        shape = ("0, " * rank + ("" if contiguous else "1,")).rstrip(" ")
         return f"np.empty(({shape}), {dtype})" + ("" if contiguous else "[..., 0]")
 
     def _op(self, op: Op) -> None:
@@ -230,7 +232,7 @@ class _Adjoint(Printer):
         return [(k, found) for k in ("f", "i") if (found := [v for v in every if self._tape(v) == k])]
 
     def _keep_op(self, op: Op) -> None:
-        self.put(f"{self.lists[op.attrs['value']]}.append({self.name(op.attrs['value'])})")
+        self.put(f"{self.lists[op.attrs['value']]}.append({self._read(op.args[0])})")
 
     def _take_op(self, op: Op) -> None:
         assert op.out is not None

@@ -27,6 +27,22 @@ def accumulate(target: F, amount: F) -> None:
 
 
 @kernel
+def restore(target: F, contents: F) -> None:
+    """`target[...] = contents`."""
+    for index in np.ndindex(target.shape):
+        target[index] = contents[index]
+
+
+@kernel
+def hand_on(target: F, source: F) -> None:
+    """Move `source` to `target`, unless they are one array."""
+    if target.size and target.ctypes.data != source.ctypes.data:
+        for index in np.ndindex(target.shape):
+            target[index] += source[index]
+            source[index] = 0.0
+
+
+@kernel
 def dot_left_11(target: F, ct: float, y: F) -> None:
     """x += ct * y, for the scalar x @ y."""
     for i in range(target.size):
@@ -137,6 +153,8 @@ HELPERS = {
     for k in (
         grow,
         accumulate,
+        restore,
+        hand_on,
         dot_left_11,
         dot_right_11,
         dot_left_21,

@@ -28,7 +28,7 @@ _FOLDS: dict[str, Callable[[Any, Any], Any]] = {
 
 def unrolled(fn: Function, names: Names) -> Function:
     """A copy of the function without loops of few iterations whose number is known; arguments and captured arrays stay."""
-    copier = _Copier(names)
+    copier = Copier(names)
     body = copier.block(fn.body)
     returns = [copier.get(r) for r in fn.returns]
     return Function(fn.name, fn.args, body, returns, fn.template, fn.written, fn.source, fn.captured)
@@ -64,7 +64,7 @@ def _size(block: Block) -> int:
     return total
 
 
-class _Copier:
+class Copier:
     """Copies items; every copy of a value has a name of its own."""
 
     def __init__(self, names: Names) -> None:
@@ -133,6 +133,14 @@ class _Copier:
             current = [self.get(y) for y in loop.yields]
         self.inside -= 1
         self.new.update(zip(loop.results, current, strict=True))
+
+    def apart(self, loop: For) -> For:
+        """A copy of a loop in which every value has a name of its own, its results too."""
+        self.inside += 1
+        copy = self._loop(loop)
+        self.inside -= 1
+        assert isinstance(copy, For)
+        return copy
 
     def _loop(self, item: For | While) -> Item:
         inits = [self.get(i) for i in item.inits]
