@@ -45,8 +45,8 @@ def vertices(table, parents, relatives, inverses, base, weights):
     local = np.concatenate([local, relatives[:, :, 3:]], axis=2)
     absolute = []
     for bone, parent in enumerate(parents):
-        absolute.append(local[bone] if parent < 0 else absolute[parent] @ local[bone])
-    moves = (np.stack(absolute) @ inverses)[:, :3, :]
+        absolute.append(local[bone, :3] if parent < 0 else absolute[parent] @ local[bone])
+    moves = np.stack(absolute) @ inverses
     weighted = (weights.T[:, None, :] * base.T).reshape(-1, len(base))
     return np.swapaxes(moves, 0, 1).reshape(3, -1) @ weighted
 
@@ -64,12 +64,13 @@ def objective(theta, us, parents, model, corners, points):
 
 
 def jacobian(theta, us, parents, model, corners, points):
-    by_theta = fnad.jacfwd(objective)(theta, us, parents, model, corners, points)
     if us is None:
-        return by_theta
-    unit = [np.broadcast_to(e, us.shape) for e in np.eye(2)]
-    by_us = [fnad.jvp(lambda us: objective(theta, us, parents, model, corners, points), (us,), (e,))[1] for e in unit]
-    return np.concatenate([np.stack(by_us, axis=1), by_theta], axis=1)
+        return fnad.jacfwd(objective)(theta, us, parents, model, corners, points)
+
+    def shifted(shift, theta):  # each observation has an u of its own: all are moved at once
+        return objective(theta, us + shift, parents, model, corners, points)
+
+    return np.concatenate(fnad.jacfwd(shifted, argnums=(0, 1))(np.zeros(2), theta), axis=1)
 
 
 def prepare(input):
