@@ -7,16 +7,13 @@ import fnad
 
 def rotations(angles):
     """Matrices that turn about x, then y, then z, by angles in the order x, z, y: [bone, 3, 3]."""
-    (x, z, y), one = angles.T, np.ones(len(angles))
-    zero = 0 * one
-
-    def matrices(rows):
-        return np.stack([np.stack(row, axis=1) for row in rows], axis=1)
-
-    about_x = matrices([[one, zero, zero], [zero, np.cos(x), -np.sin(x)], [zero, np.sin(x), np.cos(x)]])
-    about_y = matrices([[np.cos(y), zero, np.sin(y)], [zero, one, zero], [-np.sin(y), zero, np.cos(y)]])
-    about_z = matrices([[np.cos(z), -np.sin(z), zero], [np.sin(z), np.cos(z), zero], [zero, zero, one]])
-    return about_z @ about_y @ about_x
+    (sx, sz, sy), (cx, cz, cy) = np.sin(angles).T, np.cos(angles).T
+    rows = [
+        [cz * cy, cz * sy * sx - sz * cx, cz * sy * cx + sz * sx],
+        [sz * cy, sz * sy * sx + cz * cx, sz * sy * cx - cz * sx],
+        [-sy, cy * sx, cy * cx],
+    ]
+    return np.stack([np.stack(row, axis=1) for row in rows], axis=1)
 
 
 def pose(theta, bones):
@@ -42,36 +39,38 @@ def turn(axis_angle):
     return np.eye(3) + np.where(small, 0.0, np.sin(angle) * k + (1 - np.cos(angle)) * (k @ k))
 
 
-def vertices(theta, parents, relatives, inverses, base, weights):
-    """The posed vertices: [vertex, 3]."""
-    table = pose(theta, len(parents))
+def vertices(table, parents, relatives, inverses, base, weights):
+    """The vertices of the bent hand: [3, vertex], so that all tangents of the moves are rows of one matrix product."""
     local = relatives[:, :, :3] @ rotations(table[3:])
     local = np.concatenate([local, relatives[:, :, 3:]], axis=2)
     absolute = []
     for bone, parent in enumerate(parents):
-        absolute.append(local[bone] if parent < 0 else absolute[parent] @ local[bone])
-    moves = (np.stack(absolute) @ inverses)[:, :3, :]
-    weighted = (weights[:, :, None] * base[:, None, :]).reshape(len(base), -1)
-    positions = weighted @ np.swapaxes(moves, 1, 2).reshape(-1, 3)
-    return positions @ (turn(table[0]) * table[1]).T + table[2]
+        absolute.append(local[bone, :3] if parent < 0 else absolute[parent] @ local[bone])
+    moves = np.stack(absolute) @ inverses
+    weighted = (weights.T[:, None, :] * base.T).reshape(-1, len(base))
+    return np.swapaxes(moves, 0, 1).reshape(3, -1) @ weighted
 
 
 def objective(theta, us, parents, model, corners, points):
-    positions = vertices(theta, parents, *model)
+    table = pose(theta, len(parents))
+    bent = vertices(table, parents, *model)
     if us is None:
-        return (points - positions[corners]).reshape(-1)
-    a, b, c = (positions[corners[:, k]] for k in range(3))
-    u, v = us[:, :1], us[:, 1:]
-    return (points - (u * a + v * b + (1 - u - v) * c)).reshape(-1)
+        found = bent[:, corners]
+    else:
+        (a, b, c), (u, v) = (bent[:, k] for k in corners.T), us.T
+        found = u * a + v * b + (1 - u - v) * c
+    placed = (turn(table[0]) * table[1]) @ found + table[2][:, None]
+    return (points - placed.T).reshape(-1)
 
 
 def jacobian(theta, us, parents, model, corners, points):
-    by_theta = fnad.jacfwd(objective)(theta, us, parents, model, corners, points)
     if us is None:
-        return by_theta
-    unit = [np.broadcast_to(e, us.shape) for e in np.eye(2)]
-    by_us = [fnad.jvp(lambda us: objective(theta, us, parents, model, corners, points), (us,), (e,))[1] for e in unit]
-    return np.concatenate([np.stack(by_us, axis=1), by_theta], axis=1)
+        return fnad.jacfwd(objective)(theta, us, parents, model, corners, points)
+
+    def shifted(shift, theta):  # each observation has an u of its own: all are moved at once
+        return objective(theta, us + shift, parents, model, corners, points)
+
+    return np.concatenate(fnad.jacfwd(shifted, argnums=(0, 1))(np.zeros(2), theta), axis=1)
 
 
 def prepare(input):
