@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from fnad.errors import UnsupportedError
 from fnad.loops.ir import Array, Block, Const, For, Function, If, Item, Op, Operand, Value, While, blocks, walk
 from fnad.loops.scalars import rule
 
@@ -164,6 +165,13 @@ class Activity:
         varied = self._closure(seeds, forwards=True)
         ends = {self._key(r) for r in fn.returns if is_float(r)}
         self._active = varied & self._closure(ends, forwards=False)
+        for v in self._active:
+            if v.type.dtype.kind == "c":
+                raise UnsupportedError(
+                    "loop functions are not differentiated through complex numbers",
+                    got={"value": f"{v.name} ({v.type})", "at": f"{fn.source[0]}:{v.line}" if v.line else fn.name},
+                    fix="compute with real and imaginary parts in two float variables, or write it as array code for fnad.jit",
+                )
 
     def __contains__(self, x: Operand | None) -> bool:
         return is_float(x) and self._key(x) in self._active

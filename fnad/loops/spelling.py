@@ -16,6 +16,7 @@ import numpy as np
 
 from fnad.loops.ir import FLOAT, Const, Op, Operand, Scalar, Value
 from fnad.loops.scalars import FUNCTIONS
+from fnad.loops.support import polygamma
 
 ATOM, POWER, UNARY, PRODUCT, SUM, SHIFT, AND, XOR, OR, COMPARE, NOT, BOTH, EITHER, CHOICE = range(14, 0, -1)
 
@@ -276,6 +277,8 @@ class Writer:
         if op.kind == "opaque":
             function = op.attrs["function"]
             return Expression(f"{self.refer(function, getattr(function, '__name__', 'function'))}({', '.join(args)})")
+        if op.kind == "polygamma":
+            self.refer(polygamma, "polygamma")
         return expression(op, args)
 
     def source(self) -> str:

@@ -116,7 +116,7 @@ def polygamma(n: int, x: float) -> float:
         for k in range(1, n + 1):
             factor *= -k
         while x <= 0.0:
-            total += factor / x ** (n + 1)
+            total -= factor / x ** (n + 1)
             x += 1.0
         return polygamma_positive(n, x) + total
     return polygamma_positive(n, x)

@@ -39,7 +39,11 @@ class Derivatives:
     """Value, tangent and adjoint of a function for arguments of the types of `args`; every float argument is active."""
 
     def __init__(self, function, args):
-        self.fn = build(function, tuple(map(type_of, args)))
+        self.build_from(build(function, tuple(map(type_of, args))))
+
+    def build_from(self, fn):
+        """The derivatives of a function of the loop language."""
+        self.fn = fn
         self.wanted = tuple(a.type.dtype.kind == "f" for a in self.fn.args)
         self.tangent_fn = tangent(self.fn, self.wanted)
         self.value = run(*source(self.fn), self.fn.name)
