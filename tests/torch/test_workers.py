@@ -181,8 +181,8 @@ PROGRAM = """
         loader = DataLoader(Slow(), 8, num_workers=2, persistent_workers=True, multiprocessing_context=sys.argv[1])
         batches = iter(loader)
         next(batches)
-        print("begun", *[p.pid for p in loader._pool.processes], flush=True)
         try:
+            print("begun", *[p.pid for p in loader._pool.processes], flush=True)
             for batch in batches:
                 pass
         except KeyboardInterrupt:
