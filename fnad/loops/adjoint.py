@@ -41,8 +41,9 @@ class Program:
 
     def __init__(self, fn: Function, wanted: Sequence[bool], snapshots: int = -1) -> None:
         self.snapshots = snapshots
-        fn = unrolled(fn, names_of(fn))
-        hoist(fn.body)
+        names = names_of(fn)
+        fn = unrolled(fn, names)
+        hoist(fn.body, names, Memory(fn).alias)
         self.fn, self.wanted = fn, tuple(wanted)
         self.memory = Memory(fn)
         self.active = Activity(fn, self.memory, wanted)
@@ -250,6 +251,12 @@ class Program:
         if known.slopes is None or not any(a in self.active for a in op.args):
             return
         bar = self._bar(op.out)
+        if op.kind == "div":  # one division for both operands
+            each = b.div(bar, op.args[1])  # type: ignore[arg-type]
+            self._give(op.args[0], each, b)
+            if op.args[1] in self.active:
+                self._give(op.args[1], b.neg(b.mul(each, op.out)), b)
+            return
         slopes = known.slopes(b, [a for a in op.args if a is not None], op.out)
         for x, slope in zip(op.args, slopes, strict=True):
             if x in self.active:
