@@ -65,7 +65,7 @@ def carried_view(x, n):
 
 def early(x, n):
     s = x[0]
-    for i in range(n):
+    for i in range(n):  # noqa: B007
         for j in range(n):
             if x[j] * s > 0.6:
                 break
