@@ -177,8 +177,83 @@ def reassigned_inner(x, n):
     return s * r
 
 
+def allocated_carried(x, n):
+    u = x.copy()
+    old = x * 2.0
+    for i in range(n):
+        v = u * old
+        v[i] = np.sin(old[i]) * u[i - 1]
+        u[0] = v[0] * old[0]
+        old = u
+        u = v
+    return u, old
+
+
+def inner_view_write(x, n):
+    A = np.outer(x, x)
+    for i in range(n):
+        r = A[i]
+        for j in range(1, n):
+            r[j] = r[j - 1] * A[i - 1, j]
+    return A
+
+
+def inner_moving(x, n):
+    a = x.copy()
+    for k in range(2):
+        for i in range(n):
+            w = a[n - 1 - i :]
+            t = w[0]
+            w[i] = t * w[i] + x[k]
+            a[0] = a[0] * w[i]
+    return a
+
+
+def while_early(x, n):
+    a = x.copy()
+    i = 0
+    while i < n:
+        a[i] = a[i - 1] * a[i]
+        if a[i] < 0.2:
+            a[0] = a[i] ** 2
+            break
+        i += 1
+    return a, a[0] * i
+
+
+def same_two(x, n):
+    a = x.copy()
+    b = a
+    for i in range(n):
+        b[i] = a[n - 1 - i] * x[i] + a[i] ** 2
+        if i % 2 == 0:
+            b = a[::-1]
+    return a, b
+
+
+def step_start(x, n):
+    a = x.copy()
+    for s in range(-2, 3):
+        for i in range(s, n, 2):
+            t = a[i]
+            a[i - 1] = t * x[i]
+            a[i] = t * a[i - 1]
+    return a
+
+
+def wrapped_row(x, n):
+    A = np.outer(x, x)
+    for i in range(n):
+        A[i, i - 1] = A[i, i - 1] * np.sin(A[i - 1, i])
+    for i in range(n):
+        A[i, 0] = A[i, 0] ** 2 * A[i, n - 1]
+        A[i, -1] = A[i, 0] * A[i, -1]
+    return A
+
+
 FUNCTIONS = [moving_view, wrapped_offset, mirrored, negative_start, downwards, swapped_by_value, carried_view, early, alternating]
 FUNCTIONS += [levinson, repeated, swapped_neighbours, moving_rows, bucketed_views, thomas, fresh_each_round, twice, reassigned_inner]
+FUNCTIONS += [allocated_carried, inner_view_write, inner_moving, while_early, same_two, step_start, wrapped_row]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
