@@ -61,10 +61,14 @@ def _sums(loop: For) -> bool:
 
 def _own_elements(loop: For, memory: Memory, places: Places) -> bool:
     """Whether every array that is written is touched at elements that belong to the iteration only."""
-    touched = [i for i in walk(loop.body) if isinstance(i, Op) and i.kind in ("load", "store")]
+    operations = [i for i in walk(loop.body) if isinstance(i, Op)]
+    touched = [op for op in operations if op.kind in ("load", "store")]
+    inside = {op.out for op in operations}
     for store in touched:
         if store.kind != "store":
             continue
+        if store.args[0] in inside:  # a view that each iteration may place elsewhere: equal indices are not equal elements
+            return False
         axes = [
             axis
             for axis, x in enumerate(store.args[1:-1])
